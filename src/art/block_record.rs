@@ -113,7 +113,10 @@ pub struct BlockState {
 impl BlockState {
     /// Starts a new block. Open calls stay.
     pub fn restart(&mut self) {
-        (self.word, self.wall, self.cpu, self.method) = (0, 0, 0, 0);
+        self.word = 0;
+        self.wall = 0;
+        self.cpu = 0;
+        self.method = 0;
         self.is_first = true;
     }
 
@@ -223,10 +226,15 @@ fn first_record(rest: &mut &[u8], clock: ClockMode, state: &mut BlockState) -> O
         at += if is_present { 4 } else { 0 };
         Some(value)
     };
-    let (word, cpu, wall) = (field(true)?, field(clock.has_cpu())?, field(clock.has_wall())?);
+    let word = field(true)?;
+    let cpu = field(clock.has_cpu())?;
+    let wall = field(clock.has_wall())?;
     u16_at(rest, at + 2)?;
     *rest = &rest[at + 4..];
-    (state.word, state.cpu, state.wall, state.is_first) = (word, cpu, wall, false);
+    state.word = word;
+    state.cpu = cpu;
+    state.wall = wall;
+    state.is_first = false;
     Some(BlockRecord { word, wall, cpu })
 }
 

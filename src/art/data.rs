@@ -7,6 +7,10 @@ use super::{u16_at, u64_at};
 /// The four bytes that open the binary part: `SLOW`.
 pub const MAGIC: &[u8; 4] = b"SLOW";
 
+/// The first bytes of a stream of the always-on tracer behind a header, as packets of Perfetto have it:
+/// `SLOW`, and version 6 of a streaming file.
+pub const ALWAYS_ON_MAGIC: &[u8; 6] = b"SLOW\xf6\0";
+
 /// The bits that mark a streaming file in the version field.
 const STREAMING: u16 = 0xf0;
 

@@ -171,7 +171,9 @@ pub fn parse_method_line(line: &[u8]) -> Option<MethodLine<'_>> {
     let class = lossy(column()?);
     let name = lossy(column()?);
     let mut text = || lossy(column().unwrap_or_default());
-    let (signature, file, line) = (text(), text(), text());
+    let signature = text();
+    let file = text();
+    let line = text();
     Some(MethodLine { id, class, name, signature, file, line: line.parse().ok() })
 }
 

@@ -123,7 +123,8 @@ impl<'m> Mapping<'m> {
             return lines.clone();
         }
         let mut by_name: MemberLines = HashMap::new();
-        let (mut last, mut count) = (None, 0);
+        let mut last = None;
+        let mut count = 0;
         for (place, line) in lines(self.content, class.members.clone()) {
             // A comment belongs to the member before it.
             let name = match memchr::memmem::rfind(line, b" -> ") {

@@ -6,26 +6,22 @@
 //! dalvik `vm/Profile.cpp` for files of older devices.
 //! Everything is little-endian.
 
-mod always_on;
 mod block_packet;
 mod block_record;
 mod data;
 mod fixed;
 mod key;
 mod mapping;
-mod packet;
 
-pub(crate) use always_on::form_of as always_on_form;
 pub(crate) use block_packet::{
-    BlockPacket, EntriesPacket, PacketForm, end_of_whole_packets, next_block_packet,
+    BlockPacket, EntriesPacket, PacketForm, always_on_form, end_of_whole_packets, next_block_packet,
 };
 pub(crate) use block_record::{BlockEncoding, BlockRecord, BlockState, CounterTime, next_record};
 pub use data::DataHeaderError;
-pub(crate) use data::{DataHeader, MAGIC};
-pub(crate) use fixed::{FixedRecord, RecordLayout};
+pub(crate) use data::{ALWAYS_ON_MAGIC, DataHeader, MAGIC};
+pub(crate) use fixed::{FixedRecord, Packet, RecordLayout, next_packet};
 pub(crate) use key::{KeySection, MethodLine, parse_method_line};
 pub use mapping::{MappedMethod, Mapping, MappingError};
-pub(crate) use packet::{Packet, next_packet};
 
 /// The way in which a record enters or leaves its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

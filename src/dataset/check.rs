@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::catalog::int;
 use super::dataset_dir::{DatasetDir, ID_DIGITS, Part};
 use super::error::DatasetError;
-use crate::tables::{COUNTED, SCHEMA_VERSION, TABLES, Table, TableFile, TableId};
+use crate::tables::{COUNTED, SCHEMA_VERSION, TABLES, TableFile, TableId, TableSchema};
 
 /// Faults of one part that are told; the others are counted.
 const MAX_FAULTS: usize = 100;
@@ -102,7 +102,7 @@ pub(super) fn check_part(part: &Part) -> CheckedPart {
 /// Compares the rows of each trace in a table with those that are expected.
 fn check_table(
     part: &Part,
-    table: &'static Table,
+    table: &'static TableSchema,
     expected: &BTreeMap<(TableId, String), i64>,
     checked: &mut CheckedPart,
 ) {
@@ -135,7 +135,7 @@ struct RowCounts {
 /// The rows of each trace in a table.
 fn count_rows(
     part: &Part,
-    table: &'static Table,
+    table: &'static TableSchema,
     checked: &mut CheckedPart,
 ) -> Result<RowCounts, DatasetError> {
     let file = TableFile::open(&part.dir, table)?;

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::DatasetError;
 use crate::output_file::{LockedFile, REPLACED, end_replacement, try_lock};
-use crate::tables::{TABLES, Table, TableFile, TableId, UNFINISHED_PREFIX};
+use crate::tables::{TABLES, TableFile, TableId, TableSchema, UNFINISHED_PREFIX};
 use crate::text::utc_date;
 
 /// The file that a writer locks. It also marks the directory as a dataset.
@@ -149,7 +149,7 @@ impl Part {
     /// # Errors
     /// [`DatasetError::Io`].
     pub fn bytes(&self) -> Result<u64, DatasetError> {
-        let size = |table: &Table| {
+        let size = |table: &TableSchema| {
             let file = self.dir.join(table.file_name());
             match fs::metadata(&file) {
                 Err(error) if error.kind() == ErrorKind::NotFound && table.may_be_absent() => Ok(0),

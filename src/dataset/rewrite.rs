@@ -9,7 +9,7 @@ use super::dataset_dir::{DatasetDir, ID_DIGITS, LockedDataset, PART, Part, make_
 use super::error::DatasetError;
 use super::open_parts::PART_TRACES;
 use crate::output_file::ScratchDir;
-use crate::tables::{PartFiles, TABLES, Table, TableFile, UNFINISHED_PREFIX, open_regular};
+use crate::tables::{PartFiles, TABLES, TableFile, TableSchema, UNFINISHED_PREFIX, open_regular};
 
 /// So many small parts of a day are combined. A trace that is added alone is written again at most nine times
 /// before its part is full.
@@ -213,7 +213,7 @@ fn copy_readable_rows(
 
 fn copy_table(
     part: &Part,
-    table: &'static Table,
+    table: &'static TableSchema,
     files: &mut PartFiles,
     keep: &impl Fn(&str) -> bool,
 ) -> Result<(), DatasetError> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::device::{COMMAND_TIMEOUT, Device, Privilege, TracingAccess};
 use super::error::DeskError;
-use crate::formats::perfetto::trace_config::{Kept, TraceConfig};
+use crate::formats::perfetto::trace_config::{KeptEvents, TraceConfig};
 
 /// The user's choice of a recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct TraceSelection {
     /// The output's size at which the recording ends, bytes.
     pub max_bytes: Option<u64>,
     /// Which events the output is to have.
-    pub kept: Kept,
+    pub kept: KeptEvents,
     /// The given flags that only tracebridge's own recorder knows, such as `--nice`.
     pub tracebridge_flags: Vec<String>,
 }
@@ -147,7 +147,7 @@ impl TraceSelection {
             return Err(DeskError::Request(reason.into()));
         }
         let mut args = vec!["-b".to_owned(), self.buffer_kb.to_string()];
-        if self.kept != Kept::First {
+        if self.kept != KeptEvents::First {
             args.push("-c".to_owned());
         }
         let apps = self.apps_with(launched);
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(args(&selection(&["sched", "freq"]), None), "-b 4096 -c -a com.a sched freq");
         assert_eq!(args(&selection(&["sched"]), Some("com.b")), "-b 4096 -c -a com.a,com.b sched");
         assert_eq!(args(&selection(&["sched"]), Some("com.a")), "-b 4096 -c -a com.a sched");
-        let filling = TraceSelection { kept: Kept::First, apps: Vec::new(), ..selection(&["sched"]) };
+        let filling = TraceSelection { kept: KeptEvents::First, apps: Vec::new(), ..selection(&["sched"]) };
         assert_eq!(args(&filling, None), "-b 4096 sched");
     }
 

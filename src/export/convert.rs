@@ -8,7 +8,7 @@ use super::critical_path::WithCriticalPaths;
 use super::{ConversionLosses, Create, Out, OutputFormat, perfetto};
 use crate::art::Mapping;
 use crate::clock::Clock;
-use crate::formats::chrome_json::ChromeJson;
+use crate::formats::chrome_json::ChromeJsonTrace;
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{FormatId, InputSet, ReadReport, Recording, files_of, has_format, open_all};
@@ -286,7 +286,7 @@ impl<'a> Conversion<'a> {
         input: &Input,
         mut out: Out,
     ) -> Result<(MergeSummary, ConversionLosses), ConvertError> {
-        let json = ChromeJson::of(input).map_err(MergeError::Io)?;
+        let json = ChromeJsonTrace::from_input(input).map_err(MergeError::Io)?;
         let clock = json.head().clock;
         let mut report = perfetto::write_json(&json, &mut out).map_err(MergeError::Io)?;
         report.damage.extend(input.damage.iter().cloned());

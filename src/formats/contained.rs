@@ -5,7 +5,7 @@
 use super::input::Input;
 use super::{Damage, base64};
 
-/// What stands in front of the base64 (AOSP art, `runtime/signal_catcher.cc`).
+/// The text in front of the base64 (AOSP art, `runtime/signal_catcher.cc`).
 const LINE: &[u8] = b"LongRunningMethods: ";
 
 /// A line that begins the dump of one process: `----- pid 1234 at 2026-11-22 15:00:00 -----`.

@@ -59,7 +59,7 @@ pub struct UnreadFile {
     /// The kind of file: `a heap dump (hprof)`.
     pub what: &'static str,
     /// The program that opens the file, or the way to get a file that a reader accepts.
-    pub cure: &'static str,
+    pub hint: &'static str,
     /// Whether the file is known to be a trace, a profile or a heap dump of another format.
     pub is_trace: bool,
 }

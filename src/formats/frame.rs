@@ -17,7 +17,7 @@ pub struct TimelineFrame<'a> {
     pub display_token: i64,
     /// The app's part in a display frame; `None` for the display frame itself.
     pub surface: Option<SurfaceFrame<'a>>,
-    /// What became of the frame; `None` for an expected frame.
+    /// The outcome of the frame; `None` for an expected frame.
     pub actual: Option<ActualFrame>,
 }
 
@@ -31,7 +31,7 @@ pub struct SurfaceFrame<'a> {
     pub layer: &'a [u8],
 }
 
-/// What became of a frame.
+/// The outcome of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActualFrame {
     /// Why the frame was late.
@@ -57,7 +57,7 @@ impl TimelineFrame<'_> {
         self.surface.map_or(&[], |surface| surface.layer)
     }
 
-    /// What is known of the frame beside its token, for people: layer, display frame, and what became of it.
+    /// The facts about the frame beside its token, for people: layer, display frame, and outcome.
     pub fn details(&self) -> String {
         let mut parts = Vec::new();
         if !self.layer().is_empty() {
@@ -102,8 +102,8 @@ impl JankTypes {
     /// The display was off.
     pub const DISPLAY_NOT_ON: u32 = 8192;
 
-    /// What SurfaceFlinger says of a frame, and how Perfetto's tools name it, in their order. Android 14 has
-    /// added `App Resynced Jitter`, Android 17 the last three.
+    /// The reasons that SurfaceFlinger names, with the names of Perfetto's tools, in their order. Android 14
+    /// has added `App Resynced Jitter`, Android 17 the last three.
     pub const REASONS: [(u32, &'static str); 15] = [
         (2, "SurfaceFlinger Scheduling"),
         (4, "Prediction Error"),

@@ -1,5 +1,7 @@
-//! Opens an input: maps a file into memory or reads standard input, and decompresses gzip and zstd.
+//! The inputs of a command. Opens one: maps a file into memory or reads standard input, and decompresses gzip
+//! and zstd.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::ops::{Deref, Range};
@@ -38,13 +40,13 @@ pub struct Input {
     pub is_member: bool,
     /// The file's format, once somebody has asked for it.
     format: OnceLock<Result<FormatId, UnreadFile>>,
-    /// What the file may still unpack to.
+    /// The bytes that the file may still unpack to.
     pub(crate) unpack_budget: UnpackBudget,
-    bytes: Bytes,
+    bytes: InputBytes,
 }
 
 #[derive(Debug)]
-enum Bytes {
+enum InputBytes {
     Mapped(MappedFile),
     Owned(Vec<u8>),
 }
@@ -110,8 +112,8 @@ impl Deref for Input {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::Mapped(m) => m,
-            Bytes::Owned(v) => v,
+            InputBytes::Mapped(m) => m,
+            InputBytes::Owned(v) => v,
         }
     }
 }
@@ -134,22 +136,24 @@ impl Input {
         let name = path.display().to_string();
         let io_error = |source| InputError::Io { name: name.clone(), source };
         let bytes = if name == "-" {
-            Bytes::Owned(read_all(io::stdin().lock(), limit).map_err(io_error)?)
+            InputBytes::Owned(read_all(io::stdin().lock(), limit).map_err(io_error)?)
         } else {
             let file = File::open(path).map_err(io_error)?;
             let meta = file.metadata().map_err(io_error)?;
             if meta.is_dir() {
                 return Err(InputError::Directory { name });
             }
-            match meta.is_file() {
-                true if meta.len() == 0 => Bytes::Owned(Vec::new()),
-                true => Bytes::Mapped(MappedFile::new(file, &name).map_err(io_error)?),
-                false => Bytes::Owned(read_all(file, limit).map_err(io_error)?),
+            if !meta.is_file() {
+                InputBytes::Owned(read_all(file, limit).map_err(io_error)?)
+            } else if meta.len() == 0 {
+                InputBytes::Owned(Vec::new())
+            } else {
+                InputBytes::Mapped(MappedFile::new(file, &name).map_err(io_error)?)
             }
         };
         let size = match &bytes {
-            Bytes::Mapped(map) => map.len(),
-            Bytes::Owned(bytes) => bytes.len(),
+            InputBytes::Mapped(map) => map.len(),
+            InputBytes::Owned(bytes) => bytes.len(),
         };
         if size == 0 {
             return Err(InputError::Empty { name });
@@ -166,7 +170,8 @@ impl Input {
         unpack_budget: UnpackBudget,
     ) -> Result<Input, InputError> {
         let size = bytes.len() as u64;
-        let mut input = Input::new(name, size, Bytes::Owned(bytes), unpack_budget).unpack()?.unstream()?;
+        let mut input =
+            Input::new(name, size, InputBytes::Owned(bytes), unpack_budget).unpack()?.unstream()?;
         input.is_member = true;
         Ok(input)
     }
@@ -175,10 +180,10 @@ impl Input {
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Input {
         let size = bytes.len() as u64;
         let unpack_budget = UnpackLimit::default().budget(size);
-        Input::new(name.to_owned(), size, Bytes::Owned(bytes), unpack_budget)
+        Input::new(name.to_owned(), size, InputBytes::Owned(bytes), unpack_budget)
     }
 
-    fn new(name: String, size: u64, bytes: Bytes, unpack_budget: UnpackBudget) -> Input {
+    fn new(name: String, size: u64, bytes: InputBytes, unpack_budget: UnpackBudget) -> Input {
         Input {
             name,
             size,
@@ -195,7 +200,7 @@ impl Input {
     /// Releases the memory that holds `range` of a mapped file. The system reads the pages from the file
     /// again when they are accessed.
     pub(crate) fn release_pages(&self, range: Range<usize>) {
-        if let Bytes::Mapped(map) = &self.bytes {
+        if let InputBytes::Mapped(map) = &self.bytes {
             map.release(range);
         }
     }
@@ -229,7 +234,7 @@ impl Input {
             rest.damage.iter().map(|damage| Damage { offset: behind + damage.offset, ..damage.clone() });
         let damage = self.damage.iter().cloned().chain(rest_damage).collect();
         let packed = self.packed.or(rest.packed);
-        let joined = Input::new(self.name, size, Bytes::Owned(bytes), limit.budget(size));
+        let joined = Input::new(self.name, size, InputBytes::Owned(bytes), limit.budget(size));
         Ok(Input { packed, damage, ..joined })
     }
 
@@ -240,13 +245,15 @@ impl Input {
     /// [`InputError::Shrunk`].
     pub(crate) fn check_whole(&self) -> Result<(), InputError> {
         match &self.bytes {
-            Bytes::Mapped(map) if map.has_shrunk() => Err(InputError::Shrunk { name: self.name.clone() }),
+            InputBytes::Mapped(map) if map.has_shrunk() => {
+                Err(InputError::Shrunk { name: self.name.clone() })
+            }
             _ => Ok(()),
         }
     }
 
     fn unpack(mut self) -> Result<Input, InputError> {
-        let Some(packing) = Packing::of(&self) else { return Ok(self) };
+        let Some(packing) = Packing::from_first_bytes(&self) else { return Ok(self) };
         let mut out = Vec::new();
         let _pass = Pass::begin("unpacking", self.size);
         let result = packing.decoder(&self).and_then(|d| self.unpack_budget.read_to_end(d, &mut out));
@@ -269,7 +276,7 @@ impl Input {
             Ok(_) => {}
         }
         self.packed = Some(packed);
-        self.bytes = Bytes::Owned(out);
+        self.bytes = InputBytes::Owned(out);
         Ok(self)
     }
 }
@@ -283,7 +290,7 @@ enum Packing {
 
 impl Packing {
     /// The compression that the first bytes of a file show.
-    fn of(bytes: &[u8]) -> Option<Packing> {
+    fn from_first_bytes(bytes: &[u8]) -> Option<Packing> {
         match bytes.get(..4)? {
             [0x1f, 0x8b, 8, _] => Some(Packing::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd] => Some(Packing::Zstd),
@@ -301,8 +308,8 @@ impl Packing {
     /// A reader of what is compressed in `bytes`.
     fn decoder(self, bytes: &[u8]) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
-            Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(ShownBytes(bytes))),
-            Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(ShownBytes(bytes))?),
+            Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(BytesWithProgress(bytes))),
+            Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(BytesWithProgress(bytes))?),
         })
     }
 }
@@ -311,7 +318,7 @@ impl Packing {
 pub(crate) fn unpacking_reader<'a>(mut from: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut magic = Vec::new();
     from.by_ref().take(MAGIC_BYTES).read_to_end(&mut magic)?;
-    let packing = Packing::of(&magic);
+    let packing = Packing::from_first_bytes(&magic);
     let whole = io::Cursor::new(magic).chain(from);
     Ok(match packing {
         None => Box::new(whole),
@@ -334,12 +341,12 @@ pub(crate) fn first_bytes(from: impl Read) -> io::Result<Vec<u8>> {
 }
 
 /// Bytes in memory, of which the progress is told as they are read.
-struct ShownBytes<'a>(&'a [u8]);
+struct BytesWithProgress<'a>(&'a [u8]);
 
 /// The most bytes that are read at once, so that there is a progress.
-const SHOWN_STEP_BYTES: usize = 64 << 10;
+const PROGRESS_STEP_BYTES: usize = 64 << 10;
 
-impl Read for ShownBytes<'_> {
+impl Read for BytesWithProgress<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let count = self.0.read(out)?;
         progress::advance(count as u64);
@@ -347,9 +354,9 @@ impl Read for ShownBytes<'_> {
     }
 }
 
-impl BufRead for ShownBytes<'_> {
+impl BufRead for BytesWithProgress<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        Ok(&self.0[..self.0.len().min(SHOWN_STEP_BYTES)])
+        Ok(&self.0[..self.0.len().min(PROGRESS_STEP_BYTES)])
     }
 
     fn consume(&mut self, count: usize) {
@@ -375,28 +382,126 @@ impl Input {
         });
         self.damage.extend(cut);
         self.packed = Some("tracebridge's stream");
-        self.bytes = Bytes::Owned(dat);
+        self.bytes = InputBytes::Owned(dat);
         Ok(self)
     }
+}
+
+/// A pipe has more data than is kept in memory.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "more than {limit} bytes, the limit for data that is kept in memory: write it to a file and name that, or set \
+     another limit with --max-memory BYTES"
+)]
+struct OverMemoryLimit {
+    limit: u64,
 }
 
 fn read_all(from: impl Read, limit: UnpackLimit) -> io::Result<Vec<u8>> {
     let limit = limit.0.unwrap_or(MAX_PIPE_BYTES);
     let mut out = Vec::new();
     from.take(limit.saturating_add(1)).read_to_end(&mut out)?;
-    match out.len() as u64 > limit {
-        true => Err(io::Error::other(format!(
-            "more than {limit} bytes, the limit for data that is kept in memory: write it to a file and name \
-             that, or set another limit with --max-memory BYTES"
-        ))),
-        false => Ok(out),
+    if out.len() as u64 > limit {
+        return Err(io::Error::other(OverMemoryLimit { limit }));
+    }
+    Ok(out)
+}
+
+/// The inputs that one or several files hold.
+#[derive(Debug, Default)]
+pub struct InputSet {
+    /// The inputs, in the order of the files.
+    pub inputs: Vec<Input>,
+    /// The parts of the files that are not among the inputs.
+    pub omissions: Vec<Omission>,
+}
+
+/// A file, or a part of one, that is not among the inputs. Its text for people follows its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Omission {
+    /// The path as given; for a file in an archive that of the archive and the file's own behind it.
+    pub name: String,
+    /// Why it is not among the inputs.
+    pub reason: OmissionReason,
+}
+
+/// The reason why a file is not among the inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OmissionReason {
+    /// An earlier input has the same contents.
+    SameContents {
+        /// The name of the earlier input.
+        first: String,
+    },
+    /// The file is in an archive whose manifest does not list it.
+    NotInManifest,
+    /// The trace is in an archive from which only the method traces of dumps are taken.
+    BesideDumps {
+        /// The trace's format.
+        format: FormatId,
+    },
+    /// The file unpacks to more than the archive still may.
+    TooBig(OverUnpackLimit),
+}
+
+impl InputSet {
+    /// A set of one input.
+    pub fn from_input(input: Input) -> InputSet {
+        InputSet { inputs: vec![input], omissions: Vec::new() }
+    }
+
+    /// Adds another set.
+    pub(super) fn extend(&mut self, others: InputSet) {
+        self.inputs.extend(others.inputs);
+        self.omissions.extend(others.omissions);
+    }
+
+    /// The same without the inputs whose contents an earlier input has.
+    pub(super) fn without_copies(self) -> InputSet {
+        let mut set = InputSet { inputs: Vec::new(), omissions: self.omissions };
+        for input in self.inputs {
+            match set.inputs.iter().find(|first| first[..] == input[..]) {
+                Some(first) => {
+                    let reason = OmissionReason::SameContents { first: first.name.clone() };
+                    set.omissions.push(Omission { name: input.name, reason });
+                }
+                None => set.inputs.push(input),
+            }
+        }
+        set
+    }
+}
+
+impl fmt::Display for Omission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.reason)
+    }
+}
+
+impl fmt::Display for OmissionReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OmissionReason::SameContents { first } => {
+                write!(f, "has the same contents as {first}: it is taken once")
+            }
+            OmissionReason::NotInManifest => {
+                f.write_str("is left out: the archive's manifest does not list it")
+            }
+            OmissionReason::BesideDumps { format } => write!(
+                f,
+                "is left out: of an archive without a manifest only the method traces in dumps are read; this is \
+                 a file of the format {format}: unzip it and name it"
+            ),
+            OmissionReason::TooBig(over_limit) => write!(f, "is left out: {over_limit}"),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::io::Write;
+
+    use super::*;
 
     fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
         let mut f = tempfile::NamedTempFile::new().unwrap();

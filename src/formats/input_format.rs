@@ -3,6 +3,8 @@
 //! To add a format: name it in [`FormatId`], write a module with `detect` and `open`, and add one row to
 //! [`FORMATS`]. Nothing else in the program looks at bytes to find a file's format.
 
+use super::archive::ZIP_MAGIC;
+use super::archive::tar::is_tar;
 use super::format_id::{FormatId, UnreadFile};
 use super::input::{DETECTION_BYTES, Input};
 use super::recording::{FormatError, OpenedInput};
@@ -61,7 +63,7 @@ const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
     (b"\xc1\x1f\xfc\xc1", trace("a CTF trace (LTTng)", "open it with babeltrace2 or Trace Compass")),
     (b"{\"meta\"", trace("a profile of the Firefox profiler", "open it at profiler.firefox.com")),
     (
-        b"PK\x03\x04",
+        ZIP_MAGIC,
         no_trace("a zip archive", "`tracebridge info` lists the traces in it; name one: ARCHIVE//MEMBER"),
     ),
     (b"PK\x05\x06", no_trace("an empty zip archive", "it holds no trace")),
@@ -79,16 +81,13 @@ const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
     (b"%PDF", no_trace("a PDF document", "it holds no trace")),
 ];
 
-const fn trace(what: &'static str, cure: &'static str) -> UnreadFile {
-    UnreadFile { what, cure, is_trace: true }
+const fn trace(what: &'static str, hint: &'static str) -> UnreadFile {
+    UnreadFile { what, hint, is_trace: true }
 }
 
-const fn no_trace(what: &'static str, cure: &'static str) -> UnreadFile {
-    UnreadFile { what, cure, is_trace: false }
+const fn no_trace(what: &'static str, hint: &'static str) -> UnreadFile {
+    UnreadFile { what, hint, is_trace: false }
 }
-
-/// The name of tar's format, and its offset in the first header (POSIX `ustar`, pax and GNU).
-const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
 
 /// The format of an input. It is decided once, and kept in the input.
 ///
@@ -119,7 +118,7 @@ pub fn identify_bytes(bytes: &[u8]) -> Result<FormatId, UnreadFile> {
     if let Some((_, file)) = UNREAD_FILES.iter().find(|(magic, _)| bytes.starts_with(magic)) {
         return Err(*file);
     }
-    if bytes.get(TAR_MAGIC.0..).is_some_and(|at| at.starts_with(TAR_MAGIC.1)) {
+    if is_tar(bytes) {
         return Err(no_trace(
             "a tar archive",
             "`tracebridge info` lists the traces in it; name one: ARCHIVE//MEMBER",
@@ -132,7 +131,7 @@ pub fn identify_bytes(bytes: &[u8]) -> Result<FormatId, UnreadFile> {
 /// Describes a file that matches neither [`FORMATS`] nor [`UNREAD_FILES`].
 fn unknown(bytes: &[u8]) -> UnreadFile {
     let start = bytes.get(..DETECTION_BYTES).unwrap_or(bytes);
-    let (what, cure) = if is_report_page(bytes) {
+    let (what, hint) = if is_report_page(bytes) {
         ("a report page of tracebridge without the trace's text", "give the files that the page was made of")
     } else if ftrace_text::is_html_page(start) {
         ("an HTML page without a trace in it", "only systrace's pages hold one")
@@ -141,7 +140,7 @@ fn unknown(bytes: &[u8]) -> UnreadFile {
     } else {
         ("text of an unknown kind", "ftrace's and atrace's texts are read, if their event lines are whole")
     };
-    no_trace(what, cure)
+    no_trace(what, hint)
 }
 
 /// Whether a file is a page that `tracebridge report` has written.

@@ -52,7 +52,8 @@ impl MappedFile {
     pub(super) fn release(&self, range: Range<usize>) {
         // Only whole pages inside of the range are released. Linux has page sizes of up to 64 KiB.
         const PAGE: usize = 64 << 10;
-        let (start, end) = (range.start.next_multiple_of(PAGE), range.end / PAGE * PAGE);
+        let start = range.start.next_multiple_of(PAGE);
+        let end = range.end / PAGE * PAGE;
         if start < end && end <= self.len() {
             // SAFETY: the mapping is read-only and of a file: pages that are dropped are read from the file
             // again, so every reference into them stays valid and sees the same bytes.

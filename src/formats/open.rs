@@ -5,17 +5,18 @@
 //! [`CONTAINERS`].
 
 use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::archive::{self, ArchiveError, MEMBER_SEPARATOR, is_archive};
 use super::art_method::is_text_section;
-use super::contained::{self, may_hold_a_dump};
+use super::contained::{self, ContainedTrace, may_hold_a_dump};
 use super::format_id::{FormatId, UnreadFile};
-use super::input::{Input, InputError};
+use super::input::{Input, InputError, InputSet, Omission, OmissionReason};
 use super::input_format::{identify, reader};
-use super::input_set::{InputSet, Omission, OmissionReason};
-use super::recording::{FormatError, OpenedInput, ShownRecording};
-use super::unpack_budget::UnpackLimit;
+use super::recording::{FormatError, OpenedInput, Recording};
+use super::unpack_budget::{BudgetShare, UnpackLimit};
+use super::{Head, Order, ReadReport, Sink};
 use crate::progress::Pass;
 
 /// Why an input cannot be read. Every error names the input.
@@ -28,7 +29,7 @@ pub enum OpenError {
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// No reader accepts the file.
-    #[error("{name}: this is {}; it is not read here: {}", file.what, file.cure)]
+    #[error("{name}: this is {}; it is not read here: {}", file.what, file.hint)]
     NotRead {
         /// The path as given.
         name: String,
@@ -46,16 +47,16 @@ pub enum OpenError {
 }
 
 /// A kind of file that holds traces inside of it, and that no reader accepts: a row of [`CONTAINERS`].
-struct Container {
+struct ContainerKind {
     /// Whether these are the bytes of such a file.
     detect: fn(&[u8]) -> bool,
     /// Opens the traces inside. A file without any is no container.
     open: fn(&Input) -> Result<InputSet, OpenError>,
 }
 
-const CONTAINERS: &[Container] = &[
-    Container { detect: is_archive, open: |input| Ok(archive::inputs_in(input)?) },
-    Container {
+const CONTAINERS: &[ContainerKind] = &[
+    ContainerKind { detect: is_archive, open: |input| Ok(archive::inputs_in(input)?) },
+    ContainerKind {
         detect: may_hold_a_dump,
         open: |input| Ok(InputSet { inputs: contained::inputs_in(input), omissions: Vec::new() }),
     },
@@ -123,7 +124,7 @@ pub fn expand(input: Input) -> Result<InputSet, OpenError> {
             }
         }
     }
-    Ok(InputSet::of(input))
+    Ok(InputSet::from_input(input))
 }
 
 /// Opens `input` with the reader of its format.
@@ -137,9 +138,33 @@ pub fn open(input: &Input) -> Result<OpenedInput<'_>, OpenError> {
     let (opened, share) = input.unpack_budget.share_of(|| (reader(format).open)(input));
     match opened.map_err(|source| OpenError::Format { name: input.name.clone(), source })? {
         OpenedInput::Recording(recording) => {
-            Ok(OpenedInput::Recording(Box::new(ShownRecording { recording, bytes, _share: share })))
+            Ok(OpenedInput::Recording(Box::new(RecordingWithProgress { recording, bytes, _share: share })))
         }
         trace => Ok(trace),
+    }
+}
+
+/// A recording that shows the progress of each reading.
+struct RecordingWithProgress<'a> {
+    recording: Box<dyn Recording + 'a>,
+    /// The size of the unpacked file.
+    bytes: u64,
+    /// The share of the file's budget that the recording holds.
+    _share: BudgetShare,
+}
+
+impl Recording for RecordingWithProgress<'_> {
+    fn head(&self) -> &Head {
+        self.recording.head()
+    }
+
+    fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
+        let _pass = Pass::begin("reading events", self.bytes);
+        self.recording.read(order, sink)
+    }
+
+    fn method_traces(&self) -> Vec<ContainedTrace> {
+        self.recording.method_traces()
     }
 }
 
@@ -262,7 +287,8 @@ fn member_of(path: &Path) -> Option<(PathBuf, String)> {
     let text = path.to_str().filter(|text| text.contains(MEMBER_SEPARATOR) && !path.exists())?;
     let mut places = text.match_indices(MEMBER_SEPARATOR);
     places.find_map(|(at, _)| {
-        let (archive, member) = (Path::new(&text[..at]), &text[at + MEMBER_SEPARATOR.len()..]);
+        let archive = Path::new(&text[..at]);
+        let member = &text[at + MEMBER_SEPARATOR.len()..];
         (archive.is_file() && !member.is_empty()).then(|| (archive.to_owned(), member.to_owned()))
     })
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::ftrace::Endian;
 use crate::varint;
 
-/// What of an event has a fixed size, and the form of its bytes.
+/// The part of an event that has a fixed size, and the form of its bytes.
 #[derive(Debug, Clone, Copy)]
 struct EventHead {
     ts: u64,
@@ -17,12 +17,12 @@ struct EventHead {
     kind: EventTypeId,
     flags: u16,
     preempt_count: u8,
-    form: Form,
+    form: StoredForm,
 }
 
 /// The form of an event's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum StoredForm {
     /// The kernel's record, little-endian.
     LittleRecord,
     /// The kernel's record, big-endian.
@@ -31,18 +31,18 @@ enum Form {
     Parts,
 }
 
-impl Form {
-    fn of_record(endian: Endian) -> Form {
+impl StoredForm {
+    fn of_record(endian: Endian) -> StoredForm {
         match endian {
-            Endian::Little => Form::LittleRecord,
-            Endian::Big => Form::BigRecord,
+            Endian::Little => StoredForm::LittleRecord,
+            Endian::Big => StoredForm::BigRecord,
         }
     }
 }
 
 impl EventHead {
     #[inline]
-    fn new(event: &Event<'_>, form: Form) -> EventHead {
+    fn new(event: &Event<'_>, form: StoredForm) -> EventHead {
         let Event { ts, cpu, tid, kind, flags, preempt_count, .. } = *event;
         EventHead { ts, tid, cpu, kind, flags, preempt_count, form }
     }
@@ -53,11 +53,11 @@ impl EventHead {
         match event.payload {
             Payload::Raw { data, endian } if event.comm.is_none() && event.tgid.is_none() => {
                 bytes.extend_from_slice(data);
-                EventHead::new(event, Form::of_record(endian))
+                EventHead::new(event, StoredForm::of_record(endian))
             }
             _ => {
-                Parts::of(event).store(bytes);
-                EventHead::new(event, Form::Parts)
+                Parts::new(event).store(bytes);
+                EventHead::new(event, StoredForm::Parts)
             }
         }
     }
@@ -73,9 +73,9 @@ impl EventHead {
     /// Calls `use_event` with the event whose bytes are `bytes`.
     fn with_event<R>(&self, bytes: &[u8], use_event: impl FnOnce(&Event<'_>) -> R) -> R {
         match self.form {
-            Form::LittleRecord => use_event(&self.with_record(bytes, Endian::Little)),
-            Form::BigRecord => use_event(&self.with_record(bytes, Endian::Big)),
-            Form::Parts => {
+            StoredForm::LittleRecord => use_event(&self.with_record(bytes, Endian::Little)),
+            StoredForm::BigRecord => use_event(&self.with_record(bytes, Endian::Big)),
+            StoredForm::Parts => {
                 let mut values = Vec::new();
                 let parts = Parts::read(bytes, &mut values).unwrap_or_default();
                 let payload = match parts.record {
@@ -89,8 +89,8 @@ impl EventHead {
     }
 }
 
-/// What an event may have beside its head, as bytes: the mask of what is there, then each in the order of the
-/// fields here. Texts have their length in front, numbers are varints.
+/// The parts that an event may have beside its head, as bytes: the mask of those that are there, then each of
+/// them in the order of the fields here. Texts have their length in front, numbers are varints.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts<'a> {
     comm: Option<&'a [u8]>,
@@ -119,7 +119,7 @@ mod value_type {
 }
 
 impl<'a> Parts<'a> {
-    fn of(event: &Event<'a>) -> Parts<'a> {
+    fn new(event: &Event<'a>) -> Parts<'a> {
         let own = Parts { comm: event.comm, tgid: event.tgid, ..Parts::default() };
         match event.payload {
             Payload::Raw { data, endian } => Parts { record: Some((data, endian)), ..own },
@@ -241,7 +241,7 @@ impl OwnedEvent {
 
 /// An event of [`OwnedEvents`].
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct StoredEvent {
     head: EventHead,
     /// Where its bytes begin, and how many they are.
     start: u64,
@@ -251,7 +251,7 @@ struct Entry {
 /// Kernel events in shared memory.
 #[derive(Debug, Default)]
 pub(crate) struct OwnedEvents {
-    entries: Vec<Entry>,
+    entries: Vec<StoredEvent>,
     bytes: Vec<u8>,
 }
 
@@ -268,7 +268,7 @@ impl OwnedEvents {
     pub(crate) fn push_record(&mut self, event: &Event<'_>, data: &[u8], endian: Endian) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(data);
-        self.enter(EventHead::new(event, Form::of_record(endian)), start);
+        self.enter(EventHead::new(event, StoredForm::of_record(endian)), start);
     }
 
     /// Adds what is no event under a type of the caller's own: `fill` appends its bytes, which come back as a
@@ -276,14 +276,14 @@ impl OwnedEvents {
     pub(crate) fn push_other(&mut self, kind: EventTypeId, cpu: u32, fill: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         fill(&mut self.bytes);
-        let form = Form::LittleRecord;
+        let form = StoredForm::LittleRecord;
         self.enter(EventHead { ts: 0, tid: 0, cpu, kind, flags: 0, preempt_count: 0, form }, start);
     }
 
     #[inline]
     fn enter(&mut self, head: EventHead, start: usize) {
         let len = (self.bytes.len() - start) as u32;
-        self.entries.push(Entry { head, start: start as u64, len });
+        self.entries.push(StoredEvent { head, start: start as u64, len });
     }
 
     /// The number of events.
@@ -320,13 +320,13 @@ impl OwnedEvents {
     pub(crate) fn records(&self) -> impl Iterator<Item = (Event<'_>, &[u8])> {
         self.entries.iter().map(|entry| {
             let data = self.bytes_of(entry);
-            let endian = if entry.head.form == Form::BigRecord { Endian::Big } else { Endian::Little };
+            let endian = if entry.head.form == StoredForm::BigRecord { Endian::Big } else { Endian::Little };
             (entry.head.with_record(data, endian), data)
         })
     }
 
     #[inline]
-    fn bytes_of(&self, entry: &Entry) -> &[u8] {
+    fn bytes_of(&self, entry: &StoredEvent) -> &[u8] {
         let start = entry.start as usize;
         self.bytes.get(start..start + entry.len as usize).unwrap_or_default()
     }

@@ -6,9 +6,7 @@ use super::art_method::MethodTrace;
 use super::contained::ContainedTrace;
 use super::input::Input;
 use super::samples::SampleRecording;
-use super::unpack_budget::BudgetShare;
 use super::{Head, Order, ReadReport, Sink};
-use crate::progress::Pass;
 
 /// A file with kernel events, opened up to its head.
 pub trait Recording {
@@ -26,30 +24,6 @@ pub trait Recording {
     /// The method traces that the file holds beside its events.
     fn method_traces(&self) -> Vec<ContainedTrace> {
         Vec::new()
-    }
-}
-
-/// A recording of which each reading is a pass whose progress is shown.
-pub(super) struct ShownRecording<'a> {
-    pub recording: Box<dyn Recording + 'a>,
-    /// The size of the unpacked file.
-    pub bytes: u64,
-    /// What the recording holds of the budget of its file.
-    pub _share: BudgetShare,
-}
-
-impl Recording for ShownRecording<'_> {
-    fn head(&self) -> &Head {
-        self.recording.head()
-    }
-
-    fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
-        let _pass = Pass::begin("reading events", self.bytes);
-        self.recording.read(order, sink)
-    }
-
-    fn method_traces(&self) -> Vec<ContainedTrace> {
-        self.recording.method_traces()
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct Damage {
     /// Bytes from the start of the file, or of the decompressed data for compressed inputs.
     pub offset: u64,
-    /// What is wrong there, what is missing because of it, and the cure where there is one.
+    /// The fault, what is missing because of it, and the way to mend it where there is one.
     pub what: String,
 }
 
@@ -129,8 +129,8 @@ impl ReadReport {
     }
 }
 
-/// Thread ids are below 2^22 (`PID_MAX_LIMIT`).
-const LIMIT: u64 = 1 << 22;
+/// The kernel gives no thread an id from here on (`PID_MAX_LIMIT` of 64-bit kernels).
+const PID_MAX_LIMIT: u64 = 1 << 22;
 
 /// A set of thread ids.
 #[derive(Debug, Default)]
@@ -140,17 +140,27 @@ pub(crate) struct ThreadIds {
 }
 
 impl ThreadIds {
-    /// Adds a thread id. What cannot be a thread id is left out.
+    /// Adds a thread id. A number that no thread can have is left out.
     #[inline]
     pub(crate) fn add(&mut self, tid: u64) {
-        if tid >= LIMIT {
-            return;
+        self.insert(tid);
+    }
+
+    /// Adds a thread id. Returns whether the id was missing, and `None` for a number that no thread can have,
+    /// which is left out.
+    #[inline]
+    pub(super) fn insert(&mut self, tid: u64) -> Option<bool> {
+        if tid >= PID_MAX_LIMIT {
+            return None;
         }
         let word = (tid / 64) as usize;
         if self.words.len() <= word {
             self.words.resize(word + 1, 0);
         }
-        self.words[word] |= 1 << (tid % 64);
+        let bit = 1 << (tid % 64);
+        let was_missing = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        Some(was_missing)
     }
 
     /// How many ids are in the set.
@@ -166,7 +176,9 @@ mod tests {
     #[test]
     fn each_id_counts_once_and_impossible_ids_do_not_count() {
         let mut ids = ThreadIds::default();
-        [7, 0, LIMIT - 1, 7, 64, LIMIT, u64::MAX].into_iter().for_each(|tid| ids.add(tid));
+        for tid in [7, 0, PID_MAX_LIMIT - 1, 7, 64, PID_MAX_LIMIT, u64::MAX] {
+            ids.add(tid);
+        }
         assert_eq!(ids.count(), 4);
     }
 }

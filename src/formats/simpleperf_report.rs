@@ -89,13 +89,13 @@ pub struct SimpleperfReport<'a> {
 }
 
 /// The messages of a file, with their offsets.
-struct Messages<'a> {
+struct ReportMessages<'a> {
     data: &'a [u8],
     at: usize,
     damage: Option<Damage>,
 }
 
-impl<'a> Iterator for Messages<'a> {
+impl<'a> Iterator for ReportMessages<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -122,8 +122,8 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-fn messages(data: &[u8]) -> Messages<'_> {
-    Messages { data, at: HEAD_BYTES, damage: None }
+fn messages(data: &[u8]) -> ReportMessages<'_> {
+    ReportMessages { data, at: HEAD_BYTES, damage: None }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -177,7 +177,8 @@ impl<'a> SimpleperfReport<'a> {
     }
 
     fn take_file(&mut self, message: &'a [u8]) {
-        let (mut id, mut file) = (0, ReportFile::default());
+        let mut id = 0;
+        let mut file = ReportFile::default();
         for (number, value) in fields(message) {
             match number {
                 1 => id = value.number(),
@@ -190,7 +191,9 @@ impl<'a> SimpleperfReport<'a> {
     }
 
     fn take_thread(&mut self, message: &'a [u8]) {
-        let (mut tid, mut pid, mut name): (i32, i32, &[u8]) = (0, 0, &[]);
+        let mut tid: i32 = 0;
+        let mut pid: i32 = 0;
+        let mut name: &[u8] = &[];
         for (number, value) in fields(message) {
             match number {
                 1 => tid = value.int32(),
@@ -254,7 +257,7 @@ impl SampleRecording for SimpleperfReport<'_> {
     }
 
     fn read(&self, sink: &mut dyn SampleSink) -> io::Result<SampleReading> {
-        let mut reader = Reader {
+        let mut reader = ReportReader {
             report: self,
             collector: SampleCollector::default(),
             threads: FxHashMap::default(),
@@ -294,10 +297,10 @@ impl SampleRecording for SimpleperfReport<'_> {
     }
 }
 
-/// What one entry of a call chain says: address, file, symbol, execution type.
+/// One entry of a call chain: address, file, symbol, execution type.
 type ChainEntry = (u64, u64, i32, u64);
 
-struct Reader<'r, 'a> {
+struct ReportReader<'r, 'a> {
     report: &'r SimpleperfReport<'a>,
     collector: SampleCollector,
     threads: FxHashMap<i32, u32>,
@@ -309,7 +312,7 @@ struct Reader<'r, 'a> {
     without_file: u64,
 }
 
-impl Reader<'_, '_> {
+impl ReportReader<'_, '_> {
     fn sample(&mut self, message: &[u8], sink: &mut dyn SampleSink) -> io::Result<()> {
         let mut found = Sample { time: 0, thread: 0, event: 0, stack: 0, cpu: None, period: 0 };
         let mut tid = 0;
@@ -337,7 +340,9 @@ impl Reader<'_, '_> {
     }
 
     fn context_switch(&mut self, message: &[u8], sink: &mut dyn SampleSink) -> io::Result<()> {
-        let (mut begins, mut time, mut tid) = (false, 0, 0);
+        let mut begins = false;
+        let mut time = 0;
+        let mut tid = 0;
         for (number, value) in fields(message) {
             match number {
                 1 => begins = value.number() != 0,
@@ -389,10 +394,12 @@ impl Reader<'_, '_> {
         });
         let path = &tables.modules[module as usize].path;
         const INTERPRETED_OR_JIT: [u64; 2] = [1, 2];
-        let kind = match INTERPRETED_OR_JIT.contains(&execution) {
-            true => FrameKind::Java,
-            false if path.starts_with("[kernel") || path.ends_with(".ko") => FrameKind::Kernel,
-            false => FrameKind::Native,
+        let kind = if INTERPRETED_OR_JIT.contains(&execution) {
+            FrameKind::Java
+        } else if path.starts_with("[kernel") || path.ends_with(".ko") {
+            FrameKind::Kernel
+        } else {
+            FrameKind::Native
         };
         let name = String::from_utf8_lossy(symbol.copied().unwrap_or(&[]));
         let frame = self.frames.intern(tables, &readable(&name), module, kind, address);

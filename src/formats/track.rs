@@ -7,7 +7,7 @@ use super::TimelineFrame;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrackId(pub u32);
 
-/// What a track belongs to.
+/// The owner of a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TrackOwner {
     /// A thread.
@@ -23,7 +23,7 @@ pub enum TrackOwner {
     Machine,
 }
 
-/// What the events of a track are.
+/// The kind of events that a track has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrackKind {
     /// Slices and instants. The slices of one track lie inside each other.
@@ -45,9 +45,9 @@ pub struct Track<'a> {
     pub name: &'a [u8],
     /// The full name of the thread or process that the track belongs to; empty where it is not known.
     pub owner_name: &'a [u8],
-    /// What the track belongs to.
+    /// The owner of the track.
     pub owner: TrackOwner,
-    /// What the track's events are.
+    /// The kind of the track's events.
     pub kind: TrackKind,
 }
 
@@ -60,7 +60,7 @@ pub enum CounterValue {
     Double(f64),
 }
 
-/// What happens on a track.
+/// The kind of an event of a track.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TrackEventKind<'a> {
     /// A slice begins.
@@ -97,7 +97,7 @@ pub struct TrackEvent<'a> {
     pub ts: u64,
     /// The track, which [`super::Sink::track`] has received.
     pub track: TrackId,
-    /// What happens.
+    /// The kind of the event, with its data.
     pub kind: TrackEventKind<'a>,
     /// The CPU time of the thread at this moment, ns, where the file has it.
     pub thread_ns: Option<u64>,

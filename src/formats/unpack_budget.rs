@@ -67,8 +67,8 @@ impl UnpackBudget {
         UnpackLimit(Some(self.limit)).budget(0)
     }
 
-    /// What `open` takes out of the budget, to be given back when what it has unpacked is dropped: a file may
-    /// be opened again for another pass, and each byte counts once.
+    /// Calls `open`, and returns its result with the share of the budget that it has taken. The share is
+    /// given back when it is dropped: a file may be opened again for another pass, and each byte counts once.
     pub fn share_of<T>(&self, open: impl FnOnce() -> T) -> (T, BudgetShare) {
         let before = self.used.load(Ordering::Relaxed);
         let opened = open();
@@ -102,7 +102,8 @@ impl UnpackBudget {
     /// The error of `from`, and [`OverUnpackLimit`] in [`io::Error::other`] where `from` has more bytes than
     /// are left. `out` has the bytes before the error.
     pub fn read_to_end(&self, from: impl Read, out: &mut Vec<u8>) -> io::Result<()> {
-        let (before, left) = (out.len(), self.left());
+        let before = out.len();
+        let left = self.left();
         let result = from.take(left.saturating_add(1)).read_to_end(out);
         let read = (out.len() - before) as u64;
         if read > left {

@@ -68,7 +68,7 @@ impl ContainerReport {
 fn format_name(start: &[u8]) -> Option<(&'static str, Option<&'static str>)> {
     match identify_bytes(start) {
         Ok(format) => Some((format.name(), None)),
-        Err(UnreadFile { is_trace: true, what, cure }) => Some((what, Some(cure))),
+        Err(UnreadFile { is_trace: true, what, hint }) => Some((what, Some(hint))),
         Err(_) => None,
     }
 }
@@ -90,8 +90,8 @@ pub fn search_archive(input: &Input) -> Option<ContainerReport> {
 fn search(mut members: Members<'_>) -> ContainerReport {
     let mut report = ContainerReport::new(members.name().to_owned(), members.kind());
     for number in 0..members.count().min(MAX_FILES) {
-        let looked = members.look(number, |path, bytes, content| report.add(path, bytes, content));
-        if let Some(Err(error)) = looked {
+        let read = members.read_entry(number, |path, bytes, content| report.add(path, bytes, content));
+        if let Some(Err(error)) = read {
             report.notes.push(format!("file {number}: {error}"));
         }
     }

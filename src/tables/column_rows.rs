@@ -7,7 +7,7 @@ use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 
 use super::rows::{ColumnRows, Values};
-use super::schema::Kind;
+use super::schema::ColumnKind;
 
 /// The texts of the rows that are read at once are no longer, each counted as often as it occurs, bytes: who
 /// looks at each row must come to an end.
@@ -19,8 +19,8 @@ pub(super) struct NextRows {
     pub rows: usize,
     /// Whether rows may lack a value.
     pub nullable: bool,
-    /// What the values are.
-    pub kind: Kind,
+    /// The kind of the values.
+    pub kind: ColumnKind,
 }
 
 impl NextRows {
@@ -62,7 +62,7 @@ impl NextRows {
             let place = (value.data().as_ptr(), value.len());
             let number = match known.get(&place) {
                 Some(number) => *number,
-                None if self.kind == Kind::Text && std::str::from_utf8(value.data()).is_err() => {
+                None if self.kind == ColumnKind::Text && std::str::from_utf8(value.data()).is_err() => {
                     return Err(ParquetError::General("a text is not UTF-8".into()));
                 }
                 None => {
@@ -91,7 +91,9 @@ impl NextRows {
         &self,
         reader: &mut ColumnReaderImpl<T>,
     ) -> Result<(Vec<T::T>, Vec<i16>), ParquetError> {
-        let (mut values, mut defined, mut rows) = (Vec::new(), Vec::new(), 0);
+        let mut values = Vec::new();
+        let mut defined = Vec::new();
+        let mut rows = 0;
         while rows < self.rows {
             let levels = self.nullable.then_some(&mut defined);
             let (read, ..) = reader.read_records(self.rows - rows, levels, None, &mut values)?;

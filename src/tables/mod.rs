@@ -5,19 +5,15 @@
 //! structure.
 
 mod column_rows;
-mod open_regular;
 mod page_sizes;
-mod parquet_guard;
-mod part_files;
 mod read;
 mod rows;
 mod schema;
 mod table_file;
 mod trace_rows;
 
-pub use open_regular::open_regular;
-pub use part_files::{PartFiles, UNFINISHED_PREFIX};
-pub use read::{TableError, TableFile};
+pub use read::{TableError, TableFile, open_regular};
 pub use rows::{Cell, Rows};
-pub use schema::{COUNTED, SCHEMA_VERSION, TABLES, Table, TableId};
+pub use schema::{COUNTED, SCHEMA_VERSION, TABLES, TableId, TableSchema};
+pub use table_file::{PartFiles, UNFINISHED_PREFIX};
 pub use trace_rows::{StartUnknown, TraceRows};

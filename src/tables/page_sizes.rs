@@ -1,4 +1,4 @@
-//! What the pages of a column say of their sizes, before they are read.
+//! Reads the sizes that the pages of a column state, before the pages are read.
 //!
 //! A page's header is a Thrift structure in the compact protocol:
 //! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift> and
@@ -18,7 +18,7 @@ const MAX_DEPTH: u32 = 8;
 /// A dictionary page, in the field `type` of a header.
 const DICTIONARY_PAGE: i64 = 2;
 
-/// What a value of a dictionary takes in memory beside its bytes.
+/// Memory that a value of a dictionary takes beside its own bytes, bytes.
 const DICTIONARY_VALUE_BYTES: u64 = 48;
 
 /// The pages of one column in one row group.
@@ -37,7 +37,8 @@ pub(super) struct PageSizes {
 /// be.
 pub(super) fn page_sizes(mut file: &File, chunk: Range<u64>) -> io::Result<PageSizes> {
     let mut sizes = PageSizes::default();
-    let (mut dictionary, mut largest) = (0, 0);
+    let mut dictionary = 0;
+    let mut largest = 0;
     let mut at = chunk.start;
     while at < chunk.end {
         let mut bytes = Vec::new();
@@ -65,7 +66,7 @@ fn invalid(at: u64, what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{what} at byte {at}"))
 }
 
-/// What a page says of itself.
+/// The header of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PageHeader {
     is_dictionary: bool,
@@ -81,7 +82,8 @@ impl PageHeader {
     fn read(bytes: &[u8]) -> Option<(PageHeader, usize)> {
         let mut header = PageHeader::default();
         let mut thrift = Thrift { rest: bytes };
-        let (mut sizes, mut values) = ([None; 3], None);
+        let mut sizes = [None; 3];
+        let mut values = None;
         thrift.structure(|thrift, id, kind| match id {
             // type, uncompressed_page_size, compressed_page_size
             1..=3 if kind == INT32 => {

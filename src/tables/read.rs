@@ -4,10 +4,12 @@
 //! believed unseen: rows have a limit that follows from the size of the file, pages are measured before they
 //! are read (`page_sizes.rs`), and a panic of the crate `parquet` is an error (`parquet_guard.rs`).
 
-use std::fs::File;
+use std::any::Any;
+use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
@@ -15,11 +17,9 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::Type;
 
 use super::column_rows::NextRows;
-use super::open_regular::open_regular;
 use super::page_sizes::page_sizes;
-use super::parquet_guard::guarded;
 use super::rows::{Cell, ColumnRows, Rows};
-use super::schema::{Table, TableId};
+use super::schema::{TableId, TableSchema};
 use super::table_file::schema;
 
 /// Rows are read so many at a time.
@@ -34,8 +34,8 @@ const MAX_ROWS_PER_BYTE: u64 = 16;
 /// The footer is no larger, bytes. It takes some 100 bytes for each column of a row group.
 const MAX_FOOTER_BYTES: u64 = 16 << 20;
 
-/// What the pages that are read at once may take in memory, bytes. A row group of tracebridge has pages of 1
-/// MB, and dictionaries of 4 MB.
+/// Memory that the pages that are read at once may take, bytes. A row group of tracebridge has pages of 1 MB,
+/// and dictionaries of 4 MB.
 const MAX_PAGE_MEMORY: u64 = 256 << 20;
 
 /// Bytes of a file that belong to no column of it and not to its footer.
@@ -63,7 +63,7 @@ pub enum TableError {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: ParquetError,
     },
     /// The file has other columns than the table.
@@ -90,7 +90,7 @@ pub enum TableError {
 /// The file of a table, open to be read.
 pub struct TableFile {
     path: PathBuf,
-    table: &'static Table,
+    table: &'static TableSchema,
     /// `None` where the part is older than the table.
     file: Option<OpenFile>,
     /// The place of each of the table's columns in the file; `None` where the file is older than the column,
@@ -111,7 +111,7 @@ impl TableFile {
     ///
     /// # Errors
     /// [`TableError`].
-    pub fn open(dir: &Path, table: &'static Table) -> Result<TableFile, TableError> {
+    pub fn open(dir: &Path, table: &'static TableSchema) -> Result<TableFile, TableError> {
         let path = dir.join(table.file_name());
         let file = match open_regular(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && table.may_be_absent() => {
@@ -122,7 +122,7 @@ impl TableFile {
         TableFile::of_file(path, table, file)
     }
 
-    fn of_file(path: PathBuf, table: &'static Table, file: File) -> Result<TableFile, TableError> {
+    fn of_file(path: PathBuf, table: &'static TableSchema, file: File) -> Result<TableFile, TableError> {
         let damaged = |source| TableError::Parquet { path: path.clone(), source };
         let limit = |what| TableError::Limit { path: path.clone(), what };
         let io = |source| TableError::Io { path: path.clone(), source };
@@ -134,7 +134,7 @@ impl TableFile {
         let second = file.try_clone().map_err(io)?;
         let (reader, facts) = guarded(|| {
             let reader = SerializedFileReader::new(file)?;
-            let facts = Facts::of(&reader)?;
+            let facts = FooterFacts::new(&reader)?;
             Ok((reader, facts))
         })
         .map_err(damaged)?;
@@ -169,13 +169,13 @@ impl TableFile {
     }
 
     /// Reads all rows, some at a time.
-    pub fn batches(&self) -> Batches<'_> {
-        Batches { file: self, names: None, next_group: 0, group: None }
+    pub fn batches(&self) -> RowBatches<'_> {
+        RowBatches { file: self, names: None, next_group: 0, group: None }
     }
 
     /// Reads the columns with these names, some rows at a time. The other columns have no values.
-    pub fn batches_of<'a>(&'a self, names: &'a [&'a str]) -> Batches<'a> {
-        Batches { file: self, names: Some(names), next_group: 0, group: None }
+    pub fn batches_of<'a>(&'a self, names: &'a [&'a str]) -> RowBatches<'a> {
+        RowBatches { file: self, names: Some(names), next_group: 0, group: None }
     }
 
     /// Reads all rows: only for tables with a few rows for each trace.
@@ -186,7 +186,8 @@ impl TableFile {
         if self.row_count() > MAX_KEPT_ROWS {
             return Err(self.limit(format!("{} rows of the table {}", self.row_count(), self.table.name)));
         }
-        let (mut all, mut text_bytes) = (Rows::new(self.table), 0);
+        let mut all = Rows::new(self.table);
+        let mut text_bytes = 0;
         for rows in self.batches() {
             let rows = rows?;
             text_bytes += (0..rows.len()).map(|row| self.text_bytes(&rows, row)).sum::<usize>();
@@ -231,7 +232,8 @@ impl TableFile {
                 let (start, length) = reader.metadata().column(at).byte_range();
                 let sizes = page_sizes(&file.file, start..start.saturating_add(length))?;
                 if sizes.values != rows {
-                    let (values, name) = (sizes.values, column.name);
+                    let values = sizes.values;
+                    let name = column.name;
                     return Err(ParquetError::General(format!(
                         "the column {name} has {values} values in a row group of {rows} rows"
                     )));
@@ -242,15 +244,15 @@ impl TableFile {
             Ok(columns)
         })
         .map_err(|source| TableError::Parquet { path: self.path.clone(), source })?;
-        match memory > MAX_PAGE_MEMORY {
-            true => Err(self.limit(format!("pages of {memory} bytes in a row group"))),
-            false => Ok(columns),
+        if memory > MAX_PAGE_MEMORY {
+            return Err(self.limit(format!("pages of {memory} bytes in a row group")));
         }
+        Ok(columns)
     }
 }
 
 /// The rows of a table, some at a time. Nothing comes after an error.
-pub struct Batches<'a> {
+pub struct RowBatches<'a> {
     file: &'a TableFile,
     /// The columns that are read; `None` for all.
     names: Option<&'a [&'a str]>,
@@ -263,7 +265,7 @@ struct OpenGroup {
     rows_left: u64,
 }
 
-impl Iterator for Batches<'_> {
+impl Iterator for RowBatches<'_> {
     type Item = Result<Rows, TableError>;
 
     fn next(&mut self) -> Option<Result<Rows, TableError>> {
@@ -312,17 +314,18 @@ impl TableFile {
     }
 }
 
-/// What the footer says of a file.
-struct Facts {
+/// The facts about a file that its footer states.
+struct FooterFacts {
     /// The rows of each row group.
     groups: Vec<u64>,
     /// Size of all columns, bytes.
     column_bytes: u64,
 }
 
-impl Facts {
-    fn of(reader: &SerializedFileReader<File>) -> Result<Facts, ParquetError> {
-        let (mut groups, mut column_bytes) = (Vec::new(), 0_u64);
+impl FooterFacts {
+    fn new(reader: &SerializedFileReader<File>) -> Result<FooterFacts, ParquetError> {
+        let mut groups = Vec::new();
+        let mut column_bytes = 0_u64;
         for group in reader.metadata().row_groups() {
             let rows = u64::try_from(group.num_rows());
             groups.push(rows.map_err(|_| ParquetError::General("a row group of fewer than 0 rows".into()))?);
@@ -330,7 +333,7 @@ impl Facts {
                 column_bytes = column_bytes.saturating_add(column.byte_range().1);
             }
         }
-        Ok(Facts { groups, column_bytes })
+        Ok(FooterFacts { groups, column_bytes })
     }
 }
 
@@ -347,9 +350,70 @@ fn footer_bytes(file: &File, size: u64) -> io::Result<u64> {
     Ok(u32::from_le_bytes([end[0], end[1], end[2], end[3]]).into())
 }
 
+/// Opens a regular file to be read. Symbolic links are not followed: a table is a file of its dataset.
+///
+/// # Errors
+/// The system's error, and one that says that the path is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // The file may become a link or a FIFO after it was looked at.
+        options.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+    }
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Err(not_regular());
+    }
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file, as each table of a dataset is")
+}
+
+thread_local! {
+    /// Whether a panic of this thread is one of the reader's, which becomes an error.
+    static IS_READING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+static HOOK: Once = Once::new();
+
+/// Runs `read`, which calls the reader. A panic in it is an error, and is not printed. What `read` has
+/// changed must not be used after that.
+///
+/// # Errors
+/// The error of `read`.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    HOOK.call_once(|| {
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IS_READING.get() {
+                hook(info);
+            }
+        }));
+    });
+    let outer = IS_READING.replace(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(read));
+    IS_READING.set(outer);
+    result.unwrap_or_else(|panicked| {
+        Err(ParquetError::General(format!(
+            "is damaged in a way that its reader does not expect: {}",
+            words(&*panicked)
+        )))
+    })
+}
+
+fn words(panicked: &(dyn Any + Send)) -> &str {
+    let text = panicked.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panicked.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::schema::Kind;
+    use super::super::schema::ColumnKind;
     use super::super::table_file::TableWriter;
     use super::*;
     use crate::tables::Cell;
@@ -359,12 +423,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let now = TableId::Launch.table();
         let before = now.column("type").unwrap();
-        // What an earlier version wrote: the columns before `type`.
-        let old: &'static Table = Box::leak(Box::new(Table { columns: &now.columns[..before], ..*now }));
+        // A file of an earlier version: the columns before `type`.
+        let old: &'static TableSchema =
+            Box::leak(Box::new(TableSchema { columns: &now.columns[..before], ..*now }));
         let mut rows = Rows::new(old);
         let cells: Vec<Cell<'_>> = (0..before)
             .map(|at| match old.columns[at].kind {
-                Kind::Text => Cell::Text("request"),
+                ColumnKind::Text => Cell::Text("request"),
                 _ => Cell::Int(7),
             })
             .collect();
@@ -378,5 +443,12 @@ mod tests {
         let frames = TableFile::open(dir.path(), TableId::Frame.table()).unwrap();
         assert!(frames.row_count() == 0 && frames.all_rows().unwrap().is_empty());
         assert!(TableFile::open(dir.path(), TableId::Slice.table()).is_err());
+    }
+
+    #[test]
+    fn a_panic_of_the_reader_is_an_error_with_its_words() {
+        let error = guarded::<()>(|| panic!("index {} out of range", 7)).unwrap_err().to_string();
+        assert!(error.contains("index 7 out of range"), "{error}");
+        assert!(guarded(|| Ok(5)).unwrap() == 5 && !IS_READING.get());
     }
 }

@@ -5,22 +5,22 @@ use std::collections::HashMap;
 
 use parquet::data_type::ByteArray;
 
-use super::schema::{Column, Kind, Table};
+use super::schema::{ColumnKind, TableColumn, TableSchema};
 
 /// One value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'a> {
     /// No value.
     Null,
-    /// For [`Kind::Int64`], [`Kind::Growing`] and [`Kind::Int32`].
+    /// For [`ColumnKind::Int64`], [`ColumnKind::Growing`] and [`ColumnKind::Int32`].
     Int(i64),
-    /// For [`Kind::Double`].
+    /// For [`ColumnKind::Double`].
     Double(f64),
-    /// For [`Kind::Bool`].
+    /// For [`ColumnKind::Bool`].
     Bool(bool),
-    /// For [`Kind::Text`].
+    /// For [`ColumnKind::Text`].
     Text(&'a str),
-    /// For [`Kind::Bytes`].
+    /// For [`ColumnKind::Bytes`].
     Bytes(&'a [u8]),
 }
 
@@ -91,13 +91,13 @@ pub(super) enum Values {
 }
 
 impl Values {
-    fn of(kind: Kind) -> Values {
+    fn new(kind: ColumnKind) -> Values {
         match kind {
-            Kind::Int64 | Kind::Growing => Values::Int64(Vec::new()),
-            Kind::Int32 => Values::Int32(Vec::new()),
-            Kind::Double => Values::Double(Vec::new()),
-            Kind::Bool => Values::Bool(Vec::new()),
-            Kind::Text | Kind::Bytes => Values::Text(Vec::new()),
+            ColumnKind::Int64 | ColumnKind::Growing => Values::Int64(Vec::new()),
+            ColumnKind::Int32 => Values::Int32(Vec::new()),
+            ColumnKind::Double => Values::Double(Vec::new()),
+            ColumnKind::Bool => Values::Bool(Vec::new()),
+            ColumnKind::Text | ColumnKind::Bytes => Values::Text(Vec::new()),
         }
     }
 
@@ -134,15 +134,15 @@ pub(super) struct ColumnRows {
 
 impl ColumnRows {
     /// A column of so many rows that are not read.
-    pub fn without_values(kind: Kind, rows: usize) -> ColumnRows {
-        ColumnRows { values: Values::of(kind), defined: vec![0; rows] }
+    pub fn without_values(kind: ColumnKind, rows: usize) -> ColumnRows {
+        ColumnRows { values: Values::new(kind), defined: vec![0; rows] }
     }
 }
 
 /// Rows of one table.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    table: &'static Table,
+    table: &'static TableSchema,
     pub(super) columns: Vec<ColumnRows>,
     /// Each text and each string of bytes once.
     pub(super) texts: Vec<ByteArray>,
@@ -152,13 +152,14 @@ pub struct Rows {
     text_bytes: usize,
 }
 
-/// What a text costs beside its own bytes, which are kept twice, bytes.
+/// Memory that a text takes beside its own bytes, which are kept twice, bytes.
 const TEXT_OVERHEAD_BYTES: usize = 96;
 
 impl Rows {
     /// No rows of `table`.
-    pub fn new(table: &'static Table) -> Rows {
-        let column = |column: &Column| ColumnRows { values: Values::of(column.kind), defined: Vec::new() };
+    pub fn new(table: &'static TableSchema) -> Rows {
+        let column =
+            |column: &TableColumn| ColumnRows { values: Values::new(column.kind), defined: Vec::new() };
         Rows {
             table,
             columns: table.columns.iter().map(column).collect(),
@@ -170,7 +171,7 @@ impl Rows {
     }
 
     /// The table.
-    pub(super) fn table(&self) -> &'static Table {
+    pub(super) fn table(&self) -> &'static TableSchema {
         self.table
     }
 
@@ -202,9 +203,11 @@ impl Rows {
         for (at, column) in self.table.columns.iter().enumerate() {
             let cell = cells.get(at).copied().unwrap_or(Cell::Null);
             let text = match cell {
-                Cell::Text(text) if column.kind == Kind::Text => Some(self.number(text.as_bytes())),
-                Cell::Bytes(bytes) if column.kind == Kind::Bytes => Some(self.number(bytes)),
-                Cell::Null if !column.nullable && matches!(column.kind, Kind::Text | Kind::Bytes) => {
+                Cell::Text(text) if column.kind == ColumnKind::Text => Some(self.number(text.as_bytes())),
+                Cell::Bytes(bytes) if column.kind == ColumnKind::Bytes => Some(self.number(bytes)),
+                Cell::Null
+                    if !column.nullable && matches!(column.kind, ColumnKind::Text | ColumnKind::Bytes) =>
+                {
                     Some(self.number(b""))
                 }
                 _ => None,
@@ -286,7 +289,7 @@ impl Rows {
         }
     }
 
-    /// Sorts the rows by the columns of [`Table::sorted_by`]; rows without a value come last.
+    /// Sorts the rows by the columns of [`TableSchema::sorted_by`]; rows without a value come last.
     pub fn sort(&mut self) {
         let keys: Vec<&ColumnRows> = self
             .table
@@ -367,7 +370,7 @@ impl Rows {
             Values::Bool(values) => values.get(row).copied().into(),
             Values::Text(values) => values.get(row).map_or(Cell::Null, |number| {
                 match (self.table.columns[column].kind, std::str::from_utf8(bytes(number))) {
-                    (Kind::Text, Ok(text)) => Cell::Text(text),
+                    (ColumnKind::Text, Ok(text)) => Cell::Text(text),
                     _ => Cell::Bytes(bytes(number)),
                 }
             }),
@@ -376,7 +379,7 @@ impl Rows {
 
     /// Makes rows of columns that were read; `texts` are those that the columns of texts number.
     pub(super) fn of_columns(
-        table: &'static Table,
+        table: &'static TableSchema,
         columns: Vec<ColumnRows>,
         texts: Vec<ByteArray>,
         len: usize,
@@ -408,7 +411,8 @@ mod tests {
     fn states(rows: &[(i64, &str, Option<i64>, i64)]) -> Rows {
         let mut states = Rows::new(TableId::ThreadState.table());
         for (utid, state, cpu, ts) in rows {
-            let (cpu, ts) = (Cell::from(*cpu), Cell::from(*ts));
+            let cpu = Cell::from(*cpu);
+            let ts = Cell::from(*ts);
             let zero = Cell::Int(0);
             states.push(&[
                 "t".into(),

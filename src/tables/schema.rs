@@ -4,9 +4,9 @@
 /// its meaning; a new column or table does not change it.
 pub const SCHEMA_VERSION: i32 = 1;
 
-/// What the values of a column are.
+/// The kind of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// A 64-bit integer; repeated values are kept once.
     Int64,
     /// A 64-bit integer that grows from row to row: a time or a number. The differences are kept.
@@ -25,24 +25,24 @@ pub enum Kind {
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
+pub struct TableColumn {
     /// The column's name.
     pub name: &'static str,
-    /// What its values are.
-    pub kind: Kind,
+    /// The kind of its values.
+    pub kind: ColumnKind,
     /// Whether rows may lack a value.
     pub nullable: bool,
 }
 
 /// A table.
 #[derive(Debug, Clone, Copy)]
-pub struct Table {
+pub struct TableSchema {
     /// The table's number.
     pub id: TableId,
     /// The table's name, and with `.parquet` that of its file.
     pub name: &'static str,
     /// The columns, in the order of the file.
-    pub columns: &'static [Column],
+    pub columns: &'static [TableColumn],
     /// The columns by which the rows of a trace are sorted, as far as they are in memory together.
     pub sorted_by: &'static [&'static str],
 }
@@ -70,12 +70,12 @@ pub enum TableId {
 
 impl TableId {
     /// The table.
-    pub fn table(self) -> &'static Table {
+    pub fn table(self) -> &'static TableSchema {
         &TABLES[self as usize]
     }
 }
 
-impl Table {
+impl TableSchema {
     /// Whether parts that an earlier version has written lack the table: it came later.
     pub fn may_be_absent(&self) -> bool {
         matches!(self.id, TableId::Frame | TableId::Cause)
@@ -104,25 +104,25 @@ pub const COUNTED: [(TableId, &str); 8] = [
     (TableId::Event, "raw_events"),
 ];
 
-const fn column(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind, nullable: false }
+const fn column(name: &'static str, kind: ColumnKind) -> TableColumn {
+    TableColumn { name, kind, nullable: false }
 }
 
-const fn nullable(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind, nullable: true }
+const fn nullable(name: &'static str, kind: ColumnKind) -> TableColumn {
+    TableColumn { name, kind, nullable: true }
 }
 
-use Kind::{Bool, Bytes, Double, Growing, Int32, Int64, Text};
+use ColumnKind::{Bool, Bytes, Double, Growing, Int32, Int64, Text};
 
-const TRACE_ID: Column = column("trace_id", Text);
-const TS: Column = column("ts", Growing);
-const TS_ABS: Column = column("ts_abs", Growing);
-const DUR: Column = column("dur", Int64);
+const TRACE_ID: TableColumn = column("trace_id", Text);
+const TS: TableColumn = column("ts", Growing);
+const TS_ABS: TableColumn = column("ts_abs", Growing);
+const DUR: TableColumn = column("dur", Int64);
 
 /// Every table, in the order of [`TableId`].
 #[rustfmt::skip]
-pub static TABLES: &[Table] = &[
-    Table { id: TableId::Trace, name: "trace", sorted_by: &[], columns: &[
+pub static TABLES: &[TableSchema] = &[
+    TableSchema { id: TableId::Trace, name: "trace", sorted_by: &[], columns: &[
         TRACE_ID, column("schema_version", Int32), column("tracebridge_version", Text),
         column("name", Text), column("format", Text), column("clock", Text), TS_ABS, DUR,
         nullable("start_realtime", Int64), column("day", Text), column("day_from", Text),
@@ -135,78 +135,78 @@ pub static TABLES: &[Table] = &[
         column("counters", Int64), column("method_profiles", Int64), column("method_calls", Int64),
         column("launches", Int64), column("raw_events", Int64),
     ] },
-    Table { id: TableId::Source, name: "source", sorted_by: &[], columns: &[
+    TableSchema { id: TableId::Source, name: "source", sorted_by: &[], columns: &[
         TRACE_ID, column("number", Int32), column("path", Text), nullable("path_bytes", Bytes),
         column("bytes", Int64), column("format", Text), column("clock", Text), column("verdict", Text),
         column("why", Text), column("offset_ns", Int64), nullable("residual_median_ns", Int64),
         nullable("residual_p99_ns", Int64), column("events", Int64), column("duplicates", Int64),
         column("method_edges", Int64),
     ] },
-    Table { id: TableId::Tag, name: "tag", sorted_by: &[], columns: &[
+    TableSchema { id: TableId::Tag, name: "tag", sorted_by: &[], columns: &[
         TRACE_ID, column("key", Text), column("value", Text),
     ] },
-    Table { id: TableId::Process, name: "process", sorted_by: &["pid"], columns: &[
+    TableSchema { id: TableId::Process, name: "process", sorted_by: &["pid"], columns: &[
         TRACE_ID, column("pid", Int32), nullable("name", Text),
     ] },
-    Table { id: TableId::Thread, name: "thread", sorted_by: &["utid"], columns: &[
+    TableSchema { id: TableId::Thread, name: "thread", sorted_by: &["utid"], columns: &[
         TRACE_ID, column("utid", Int64), nullable("tid", Int32), nullable("pid", Int32),
         nullable("name", Text), nullable("is_main", Bool), nullable("method_thread_id", Int64),
         nullable("method_thread_name", Text), nullable("doubt", Text),
     ] },
-    Table { id: TableId::Slice, name: "slice", sorted_by: &["utid", "ts_abs", "slice_id"], columns: &[
+    TableSchema { id: TableId::Slice, name: "slice", sorted_by: &["utid", "ts_abs", "slice_id"], columns: &[
         TRACE_ID, column("slice_id", Growing), nullable("parent_id", Int64), column("kind", Text),
         nullable("utid", Int64), nullable("pid", Int32), nullable("cpu", Int32), nullable("track", Text),
         column("name", Text), nullable("cookie", Int64), nullable("depth", Int32), TS, TS_ABS, DUR,
         nullable("exclusive_ns", Int64), nullable("cpu_dur", Int64), column("is_open", Bool),
     ] },
-    Table { id: TableId::Sched, name: "sched", sorted_by: &["utid", "ts_abs"], columns: &[
+    TableSchema { id: TableId::Sched, name: "sched", sorted_by: &["utid", "ts_abs"], columns: &[
         TRACE_ID, column("utid", Int64), column("cpu", Int32), TS, TS_ABS, DUR, column("priority", Int32),
         column("is_open", Bool),
     ] },
-    Table { id: TableId::ThreadState, name: "thread_state", sorted_by: &["utid", "ts_abs"], columns: &[
+    TableSchema { id: TableId::ThreadState, name: "thread_state", sorted_by: &["utid", "ts_abs"], columns: &[
         TRACE_ID, column("utid", Int64), column("state", Text), nullable("cpu", Int32),
         nullable("waker_utid", Int64), TS, TS_ABS, DUR, column("is_open", Bool),
     ] },
-    Table { id: TableId::Counter, name: "counter", sorted_by: &["name", "ts_abs"], columns: &[
+    TableSchema { id: TableId::Counter, name: "counter", sorted_by: &["name", "ts_abs"], columns: &[
         TRACE_ID, column("name", Text), column("scope", Text), nullable("pid", Int32),
         nullable("utid", Int64), nullable("cpu", Int32), TS, TS_ABS, column("value", Double),
         nullable("value_int", Int64),
     ] },
-    Table { id: TableId::MethodProfile, name: "method_profile", sorted_by: &[], columns: &[
+    TableSchema { id: TableId::MethodProfile, name: "method_profile", sorted_by: &[], columns: &[
         TRACE_ID, column("utid", Int64), column("method", Text), column("class", Text), column("name", Text),
         nullable("signature", Text), nullable("file", Text), column("calls", Int64),
         column("recursive_calls", Int64), nullable("wall_exclusive_ns", Int64),
         nullable("wall_inclusive_ns", Int64), nullable("cpu_exclusive_ns", Int64),
         nullable("cpu_inclusive_ns", Int64),
     ] },
-    Table { id: TableId::MethodCall, name: "method_call", sorted_by: &["utid", "ts_abs", "call_id"], columns: &[
+    TableSchema { id: TableId::MethodCall, name: "method_call", sorted_by: &["utid", "ts_abs", "call_id"], columns: &[
         TRACE_ID, column("call_id", Growing), nullable("parent_id", Int64), column("utid", Int64),
         column("method", Text), nullable("signature", Text), column("depth", Int32), TS, TS_ABS, DUR,
         column("exclusive_ns", Int64), nullable("cpu_dur", Int64),
     ] },
-    Table { id: TableId::Launch, name: "launch", sorted_by: &[], columns: &[
+    TableSchema { id: TableId::Launch, name: "launch", sorted_by: &[], columns: &[
         TRACE_ID, nullable("app", Text), nullable("utid", Int64), TS, TS_ABS, DUR,
         column("begins_with", Text), column("ends_with", Text), nullable("request_to_bind_ns", Int64),
         nullable("bind_ns", Int64), nullable("bind_to_frame_ns", Int64), nullable("type", Text),
         nullable("rule", Text), nullable("pid", Int32), nullable("render_utid", Int64),
         nullable("ttid_ns", Int64), nullable("ttfd_ns", Int64), nullable("overlapped", Bool),
     ] },
-    Table { id: TableId::Event, name: "event", sorted_by: &["ts_abs"], columns: &[
+    TableSchema { id: TableId::Event, name: "event", sorted_by: &["ts_abs"], columns: &[
         TRACE_ID, column("utid", Int64), column("cpu", Int32), TS, TS_ABS, column("name", Text),
         column("args", Text),
     ] },
-    Table { id: TableId::Frame, name: "frame", sorted_by: &["pid", "ts_abs"], columns: &[
+    TableSchema { id: TableId::Frame, name: "frame", sorted_by: &["pid", "ts_abs"], columns: &[
         TRACE_ID, nullable("id", Int64), nullable("app", Text), column("pid", Int32), nullable("layer", Text),
         column("utid", Int64), column("render_utid", Int64), TS, TS_ABS, DUR, column("cpu_ns", Int64),
         column("duration_cpu_ns", Int64), nullable("overrun_ns", Int64), nullable("deadline", Text),
         nullable("jank_type", Text),
     ] },
-    Table { id: TableId::Cause, name: "cause", sorted_by: &["ts_abs"], columns: &[
+    TableSchema { id: TableId::Cause, name: "cause", sorted_by: &["ts_abs"], columns: &[
         TRACE_ID, column("span", Text), nullable("app", Text), nullable("frame_id", Int64), TS, TS_ABS, DUR,
         column("cause", Text), column("path", Text), nullable("subject", Text), column("ns", Int64),
         column("count", Int64),
     ] },
-    Table { id: TableId::Rejected, name: "rejected", sorted_by: &[], columns: &[
+    TableSchema { id: TableId::Rejected, name: "rejected", sorted_by: &[], columns: &[
         column("rejected_id", Text), column("path", Text), nullable("path_bytes", Bytes),
         nullable("bytes", Int64), column("reason", Text),
     ] },

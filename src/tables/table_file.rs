@@ -14,7 +14,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 use super::rows::{ColumnRows, Rows, Values};
-use super::schema::{Column, Kind, Table};
+use super::schema::{ColumnKind, TABLES, TableColumn, TableSchema};
+use crate::output_file::ScratchDir;
 
 /// The rows of a row group: it is written as soon as there are as many. The rows of one trace are not
 /// parted, so that a row group may have twice as many.
@@ -40,7 +41,7 @@ impl TableWriter {
     ///
     /// # Errors
     /// The system's error.
-    pub fn create(dir: &Path, table: &'static Table) -> io::Result<TableWriter> {
+    pub fn create(dir: &Path, table: &'static TableSchema) -> io::Result<TableWriter> {
         let file = File::options().write(true).create_new(true).open(dir.join(table.file_name()))?;
         let schema = schema(table).map_err(error)?;
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(table)?)).map_err(error)?;
@@ -53,10 +54,10 @@ impl TableWriter {
     /// The system's error.
     pub fn add(&mut self, rows: &Rows) -> io::Result<()> {
         self.pending.append(rows);
-        match self.pending.len() >= ROW_GROUP_ROWS || self.pending.bytes() >= ROW_GROUP_BYTES {
-            true => self.flush(),
-            false => Ok(()),
+        if self.pending.len() >= ROW_GROUP_ROWS || self.pending.bytes() >= ROW_GROUP_BYTES {
+            self.flush()?;
         }
+        Ok(())
     }
 
     /// Size in memory of the rows that are not written yet, bytes.
@@ -108,15 +109,15 @@ pub(super) fn error(error: ParquetError) -> io::Error {
 }
 
 /// The schema of a table's file.
-pub(super) fn schema(table: &Table) -> Result<TypePtr, ParquetError> {
-    let field = |column: &Column| {
+pub(super) fn schema(table: &TableSchema) -> Result<TypePtr, ParquetError> {
+    let field = |column: &TableColumn| {
         let (physical, logical) = match column.kind {
-            Kind::Int64 | Kind::Growing => (Physical::INT64, None),
-            Kind::Int32 => (Physical::INT32, None),
-            Kind::Double => (Physical::DOUBLE, None),
-            Kind::Bool => (Physical::BOOLEAN, None),
-            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Bytes => (Physical::BYTE_ARRAY, None),
+            ColumnKind::Int64 | ColumnKind::Growing => (Physical::INT64, None),
+            ColumnKind::Int32 => (Physical::INT32, None),
+            ColumnKind::Double => (Physical::DOUBLE, None),
+            ColumnKind::Bool => (Physical::BOOLEAN, None),
+            ColumnKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            ColumnKind::Bytes => (Physical::BYTE_ARRAY, None),
         };
         let repetition = if column.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
         let field = Type::primitive_type_builder(column.name, physical);
@@ -126,7 +127,7 @@ pub(super) fn schema(table: &Table) -> Result<TypePtr, ParquetError> {
     Ok(Arc::new(Type::group_type_builder(table.name).with_fields(fields).build()?))
 }
 
-fn properties(table: &Table) -> io::Result<WriterProperties> {
+fn properties(table: &TableSchema) -> io::Result<WriterProperties> {
     let zstd = ZstdLevel::try_new(ZSTD_LEVEL).map_err(error)?;
     let mut properties = WriterProperties::builder()
         .set_created_by(format!("tracebridge version {}", env!("CARGO_PKG_VERSION")))
@@ -136,7 +137,7 @@ fn properties(table: &Table) -> io::Result<WriterProperties> {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(None);
-    for column in table.columns.iter().filter(|column| column.kind == Kind::Growing) {
+    for column in table.columns.iter().filter(|column| column.kind == ColumnKind::Growing) {
         let path = ColumnPath::from(column.name);
         properties = properties
             .set_column_dictionary_enabled(path.clone(), false)
@@ -147,12 +148,10 @@ fn properties(table: &Table) -> io::Result<WriterProperties> {
 
 /// The values of the rows that have one.
 fn defined<T: Clone>(values: &[T], defined: &[i16]) -> Vec<T> {
-    match defined.is_empty() {
-        true => values.to_vec(),
-        false => {
-            values.iter().zip(defined).filter(|(_, d)| **d == 1).map(|(value, _)| value.clone()).collect()
-        }
+    if defined.is_empty() {
+        return values.to_vec();
     }
+    values.iter().zip(defined).filter(|(_, d)| **d == 1).map(|(value, _)| value.clone()).collect()
 }
 
 fn write_column(
@@ -182,4 +181,78 @@ fn write_column(
         _ => Err(ParquetError::General("a column has another type than its table says".into())),
     }
     .map(drop)
+}
+
+/// All tables of a directory. Every table has its file, also where it has no row, so that a query finds it.
+/// The directory has a temporary name, and is removed unless it is published.
+pub struct PartFiles {
+    dir: ScratchDir,
+    writers: Vec<TableWriter>,
+}
+
+/// The name of a directory that is not complete begins so.
+pub const UNFINISHED_PREFIX: &str = ".tmp";
+
+/// The most memory that rows take which are not written yet, bytes.
+const MAX_PENDING_BYTES: usize = 24 << 20;
+
+impl PartFiles {
+    /// Begins the files in a new directory in `parent`.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn create(parent: &Path) -> io::Result<PartFiles> {
+        let dir = ScratchDir::create_shared(parent, UNFINISHED_PREFIX)?;
+        let create = |table| TableWriter::create(dir.path(), table);
+        let writers = TABLES.iter().map(create).collect::<Result<_, _>>()?;
+        Ok(PartFiles { dir, writers })
+    }
+
+    /// The directory under its temporary name.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Adds rows of a table.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn add(&mut self, rows: &Rows) -> io::Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.writers[rows.table().id as usize].add(rows)?;
+        while self.writers.iter().map(TableWriter::pending_bytes).sum::<usize>() > MAX_PENDING_BYTES {
+            let largest = self.writers.iter_mut().max_by_key(|writer| writer.pending_bytes());
+            largest.map_or(Ok(()), TableWriter::flush)?;
+        }
+        Ok(())
+    }
+
+    /// Completes the files. When they are on the disk, the directory gets the name `target`, which nothing
+    /// has yet. Returns the size of the files, bytes.
+    ///
+    /// # Errors
+    /// The system's error; nothing is left then.
+    pub fn publish(self, target: &Path) -> io::Result<u64> {
+        let (dir, bytes) = self.finish()?;
+        dir.publish(target)?;
+        Ok(bytes)
+    }
+
+    /// The same for a directory that takes the place of `target`, which is removed. See
+    /// [`ScratchDir::publish_over`].
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn publish_over(self, target: &Path) -> io::Result<u64> {
+        let (dir, bytes) = self.finish()?;
+        dir.publish_over(target)?;
+        Ok(bytes)
+    }
+
+    fn finish(self) -> io::Result<(ScratchDir, u64)> {
+        let bytes = self.writers.into_iter().map(TableWriter::finish).sum::<io::Result<u64>>()?;
+        Ok((self.dir, bytes))
+    }
 }

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::part_files::PartFiles;
 use super::rows::{Cell, Rows};
 use super::schema::{TABLES, TableId};
+use super::table_file::PartFiles;
 
 /// The most memory that the rows of a trace take, bytes. What is more goes into files of the trace's own.
 const MAX_BYTES: usize = 20 << 20;
@@ -67,10 +67,10 @@ impl TraceRows {
         all[1..=N].copy_from_slice(&cells);
         self.rows[table as usize].push(&all[..=N]);
         self.since_check += 1;
-        match self.since_check >= CHECK_ROWS {
-            true => self.check(),
-            false => Ok(()),
+        if self.since_check >= CHECK_ROWS {
+            self.check()?;
         }
+        Ok(())
     }
 
     /// Says that the trace begins at `start`, ns of its clock.

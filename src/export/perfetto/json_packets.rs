@@ -15,9 +15,9 @@ use rustc_hash::FxHasher;
 use super::super::Out;
 use super::packet::packet;
 use crate::formats::ReadReport;
-use crate::formats::chrome_json::json::{Text, Value, elements, float, integer, members};
+use crate::formats::chrome_json::json::{JsonText, Value, elements, float, integer, members};
 use crate::formats::chrome_json::{
-    ChromeJson, Id, IdScope, InstantScope, JsonEvent, Process, Thread, ThreadKey,
+    ChromeJsonTrace, Id, IdScope, InstantScope, JsonEvent, JsonProcess, JsonThread, ThreadKey,
 };
 use crate::formats::perfetto::fields::{
     debug_annotation, flow_direction, instant_event_scope, legacy_event, process_descriptor,
@@ -42,7 +42,7 @@ const NO_NAME: &[u8] = b"[No name]";
 ///
 /// # Errors
 /// Those of writing, and of the temporary file for the order of events.
-pub(in crate::export) fn write_json(json: &ChromeJson<'_>, out: &mut Out) -> io::Result<ReadReport> {
+pub(in crate::export) fn write_json(json: &ChromeJsonTrace<'_>, out: &mut Out) -> io::Result<ReadReport> {
     let mut writer = JsonPackets {
         out: Vec::new(),
         processes: HashMap::new(),
@@ -99,7 +99,7 @@ impl JsonPackets {
         });
     }
 
-    fn process(&mut self, pid: i64, process: &Process) {
+    fn process(&mut self, pid: i64, process: &JsonProcess) {
         let uuid = self.new_track();
         self.processes.insert(pid, uuid);
         self.descriptor(uuid, |out| {
@@ -118,7 +118,7 @@ impl JsonPackets {
         });
     }
 
-    fn thread(&mut self, key: ThreadKey, thread: &Thread) {
+    fn thread(&mut self, key: ThreadKey, thread: &JsonThread) {
         let uuid = self.new_track();
         self.threads.insert(key, uuid);
         let parent = self.processes.get(&key.pid).copied();
@@ -349,7 +349,7 @@ fn describe(out: &mut Vec<u8>, event: &JsonEvent<'_>, is_named: bool) {
     if let Some(cat) = event.cat.filter(|cat| !cat.is_empty()) {
         string(out, track_event::CATEGORIES, &cat.bytes());
     }
-    match event.name.map(Text::bytes).filter(|name| !name.is_empty()) {
+    match event.name.map(JsonText::bytes).filter(|name| !name.is_empty()) {
         Some(name) => string(out, track_event::NAME, &name),
         None if is_named => string(out, track_event::NAME, NO_NAME),
         None => {}
@@ -390,7 +390,7 @@ fn bound_flow(out: &mut Vec<u8>, event: &JsonEvent<'_>, phase: u8, fill: impl Fn
 }
 
 /// Appends an argument as a `DebugAnnotation` with the value's type. `null` has none.
-fn annotation(out: &mut Vec<u8>, field: u32, name: Option<Text<'_>>, value: Value<'_>, depth: usize) {
+fn annotation(out: &mut Vec<u8>, field: u32, name: Option<JsonText<'_>>, value: Value<'_>, depth: usize) {
     if value == Value::Null || depth > MAX_DEPTH {
         return;
     }

@@ -6,22 +6,24 @@ use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 
-use super::error::ArchiveError;
 use super::tar::{self, TarMember};
-use crate::formats::input::Input;
-use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit, is_over_limit};
+use crate::formats::input::{Input, InputError};
+use crate::formats::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
 
-/// The most files of a container that are looked at.
+/// The most files of a container that are read.
 pub const MAX_FILES: usize = 100_000;
 /// The most directories inside each other that are searched.
 const MAX_DEPTH: usize = 32;
 
+/// The first bytes of a zip archive with a file in it.
+pub(in crate::formats) const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
+
 /// Whether the bytes are those of a zip archive.
 pub fn is_zip(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"PK\x03\x04")
+    bytes.starts_with(ZIP_MAGIC)
 }
 
-/// What stands between the path of an archive and the path of a file in it.
+/// Separates the path of an archive from the path of a file in it.
 pub const MEMBER_SEPARATOR: &str = "//";
 
 /// A container of files.
@@ -46,7 +48,9 @@ impl<'a> Members<'a> {
     /// # Errors
     /// [`ArchiveError::Zip`] where the list of the members cannot be read.
     pub fn of_archive(input: &'a Input) -> Result<Option<Members<'a>>, ArchiveError> {
-        let (name, mut notes, mut is_cut) = (input.name.clone(), Vec::new(), false);
+        let name = input.name.clone();
+        let mut notes = Vec::new();
+        let mut is_cut = false;
         let container = if is_zip(input) {
             let zip = ZipArchive::new(Cursor::new(&input[..]));
             let zip = zip.map_err(|source| ArchiveError::Zip { name: name.clone(), source })?;
@@ -73,7 +77,8 @@ impl<'a> Members<'a> {
     /// # Errors
     /// The directory cannot be read.
     pub fn of_directory(root: &Path, limit: UnpackLimit) -> io::Result<Members<'static>> {
-        let (mut list, mut notes) = (Vec::new(), Vec::new());
+        let mut list = Vec::new();
+        let mut notes = Vec::new();
         let mut waiting = vec![(root.to_owned(), 0)];
         'search: while let Some((dir, depth)) = waiting.pop() {
             let entries = match fs::read_dir(&dir) {
@@ -135,22 +140,22 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Calls `look` with the path, the unpacked size in bytes and the contents of an entry. `None` where the
+    /// Calls `read` with the path, the unpacked size in bytes and the contents of an entry. `None` where the
     /// entry is no file.
     ///
     /// # Errors
     /// The entry cannot be opened.
-    pub fn look<R>(
+    pub fn read_entry<R>(
         &mut self,
         number: usize,
-        look: impl FnOnce(String, u64, &mut dyn Read) -> R,
+        read: impl FnOnce(String, u64, &mut dyn Read) -> R,
     ) -> Option<io::Result<R>> {
         match &mut self.container {
             Container::Zip { zip, .. } => match zip.by_index(number) {
                 Ok(mut member) if member.is_file() => {
                     let path = String::from_utf8_lossy(member.name_raw()).into_owned();
                     let size = member.size();
-                    Some(Ok(look(path, size, &mut member)))
+                    Some(Ok(read(path, size, &mut member)))
                 }
                 Ok(_) => None,
                 Err(error) => Some(Err(error.into())),
@@ -158,14 +163,14 @@ impl<'a> Members<'a> {
             Container::Tar { input, list } => {
                 let member = list.get(number)?;
                 let mut content = input.get(member.range.clone()).unwrap_or(&[]);
-                Some(Ok(look(member.path.clone(), content.len() as u64, &mut content)))
+                Some(Ok(read(member.path.clone(), content.len() as u64, &mut content)))
             }
             Container::Directory { root, list, .. } => {
                 let path = list.get(number)?;
                 let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
                 Some(File::open(path).map(|mut file| {
                     let size = file.metadata().map_or(0, |meta| meta.len());
-                    look(name, size, &mut file)
+                    read(name, size, &mut file)
                 }))
             }
         }
@@ -217,4 +222,90 @@ fn read(name: &str, from: impl Read, budget: &UnpackBudget) -> Result<Vec<u8>, A
         Err(error) => Err(ArchiveError::Zip { name: name.to_owned(), source: error.into() }),
         Ok(()) => Ok(bytes),
     }
+}
+
+/// So many traces are named in a message.
+const NAMED_TRACES: usize = 20;
+
+/// Why an archive cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The archive or a file in it is damaged.
+    #[error("{name}: the zip archive cannot be read: {source}: unzip it and name the files in it")]
+    Zip {
+        /// The archive's path as given, and the file in it.
+        name: String,
+        /// The error of the zip's reader.
+        source: zip::result::ZipError,
+    },
+    /// The files unpack to more than they may.
+    #[error("{name}: {source}")]
+    TooBig {
+        /// The archive's path as given, and the file in it.
+        name: String,
+        /// The limit.
+        source: OverUnpackLimit,
+    },
+    /// Not one file of a tar can be read.
+    #[error("{name}: the tar archive is cut or damaged: not one file in it can be read")]
+    Tar {
+        /// The archive's path as given.
+        name: String,
+    },
+    /// A file in the archive cannot be decompressed.
+    #[error(transparent)]
+    Member(#[from] InputError),
+    /// The manifest cannot be used.
+    #[error("{name}: {source}")]
+    Manifest {
+        /// The archive's path as given, and the manifest's in it.
+        name: String,
+        /// The fault.
+        source: ManifestError,
+    },
+    /// There is no file of this name.
+    #[error("{name}: holds no file {member}: `tracebridge info {name}` lists the traces in it")]
+    NoMember {
+        /// The archive's path as given.
+        name: String,
+        /// The file that was asked for.
+        member: String,
+    },
+    /// There are several traces, and nothing says how they are related.
+    #[error("{name}: holds {} traces: name one of them: {}", traces.len(), list(traces))]
+    SeveralTraces {
+        /// The archive's path as given.
+        name: String,
+        /// The traces in it, each as a user names it.
+        traces: Vec<String>,
+    },
+}
+
+/// Why the manifest of an archive cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// It is larger than any manifest.
+    #[error("it has more than {limit} bytes, which no manifest needs")]
+    TooLarge {
+        /// The limit, bytes.
+        limit: usize,
+    },
+    /// It is no JSON of a manifest.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// It does not list files.
+    #[error("it lists no files")]
+    NoFiles,
+    /// It lists a file without its path.
+    #[error("a file has no path")]
+    NoPath,
+    /// The archive has another manifest beside it.
+    #[error("the archive has two manifests")]
+    Two,
+}
+
+/// Some traces for people.
+fn list(traces: &[String]) -> String {
+    let more = if traces.len() > NAMED_TRACES { ", …" } else { "" };
+    format!("{}{more}", traces[..traces.len().min(NAMED_TRACES)].join(", "))
 }

@@ -1,32 +1,32 @@
 //! Opens the traces in an archive (zip, tar, and these packed with gzip or zstd) or in a directory.
 //!
 //! - With a manifest, as `merge` and Perfetto's tools write it: the files that it lists, on the clocks that
-//!   it
-//!   relates.
+//!   it relates. <https://perfetto.dev/docs/reference/perfetto-manifest> defines the manifest.
 //! - In a bug report of Android: its system traces, and the method traces in its dumps of threads.
 //! - Otherwise the only trace there is. Of several, the user names one: `archive.zip//member`.
 
-mod error;
-mod manifest;
 mod members;
-mod tar;
+pub(super) mod tar;
 
 use std::collections::HashSet;
 use std::io::{self, Read};
 use std::path::Path;
 
+use serde::Deserialize;
+
 use super::Damage;
 use super::contained::{self, ContainedTrace, may_hold_a_dump};
 use super::format_id::FormatId;
-use super::input::{Input, InputError, first_bytes, unpacking_reader};
+use super::input::{Input, InputError, InputSet, Omission, OmissionReason, first_bytes, unpacking_reader};
 use super::input_format::identify_bytes;
-use super::input_set::{InputSet, Omission, OmissionReason};
 use super::unpack_budget::{UnpackBudget, UnpackLimit, is_over_limit};
-pub use error::ArchiveError;
-pub use members::{MAX_FILES, MEMBER_SEPARATOR, Members, is_zip};
+
+pub(super) use members::ZIP_MAGIC;
+pub use members::{ArchiveError, MAX_FILES, MEMBER_SEPARATOR, ManifestError, Members, is_zip};
 
 /// So many archives inside each other are opened.
 const MAX_NESTED: usize = 3;
+
 /// Whether the bytes are those of an archive.
 pub fn is_archive(bytes: &[u8]) -> bool {
     is_zip(bytes) || tar::is_tar(bytes)
@@ -48,7 +48,7 @@ fn inputs_nested(input: &Input, depth: usize) -> Result<InputSet, ArchiveError> 
     });
     let mut set = Archive { members, budget: input.unpack_budget.clone() }.inputs(depth)?;
     for member in &mut set.inputs {
-        // What is missing of the archive may be missing of each file.
+        // Bytes that are missing of the archive may be missing of each file.
         if member.damage.is_empty() {
             member.damage.extend(input.damage.iter().chain(&cut).cloned());
         }
@@ -77,7 +77,7 @@ pub fn member(input: &Input, path: &str) -> Result<Input, ArchiveError> {
     Ok(member)
 }
 
-/// What the first bytes of an archive's files show.
+/// The findings from the first bytes of an archive's files.
 #[derive(Default)]
 struct Survey {
     manifests: Vec<String>,
@@ -101,7 +101,7 @@ impl Archive<'_> {
         if let Some(path) = survey.manifests.first() {
             if survey.manifests.len() > 1 {
                 let name = format!("{}/{}", self.members.name(), survey.manifests[1]);
-                return Err(ArchiveError::Manifest { name, what: "the archive has two manifests".into() });
+                return Err(ArchiveError::Manifest { name, source: ManifestError::Two });
             }
             return self.listed(&path.clone(), &survey);
         }
@@ -127,7 +127,8 @@ impl Archive<'_> {
         let mut budget = self.budget.clone();
         for number in 0..self.members.count().min(MAX_FILES) {
             // Files that cannot be read are no traces; `info` names them.
-            let _ = self.members.look(number, |path, _, content| survey.add(path, content, &mut budget));
+            let _ =
+                self.members.read_entry(number, |path, _, content| survey.add(path, content, &mut budget));
         }
         survey.files.sort();
         survey.traces.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -141,9 +142,9 @@ impl Archive<'_> {
     /// The files that the manifest lists, in its order; all traces where it lists none.
     fn listed(&mut self, path: &str, survey: &Survey) -> Result<InputSet, ArchiveError> {
         let name = format!("{}/{path}", self.members.name());
-        let wrong = |what: String| ArchiveError::Manifest { name: name.clone(), what };
+        let wrong = |source| ArchiveError::Manifest { name: name.clone(), source };
         let document = self.members.open(path)?;
-        let manifest = manifest::parse(&document).map_err(wrong)?;
+        let manifest = parse_manifest(&document).map_err(wrong)?;
         let mut set = InputSet::default();
         let mut listed = HashSet::from([path.to_owned()]);
         let Some(files) = manifest.files else {
@@ -153,7 +154,7 @@ impl Archive<'_> {
             return Ok(set);
         };
         for entry in files {
-            let path = entry.path.as_deref().ok_or_else(|| wrong("a file has no path".into()))?;
+            let path = entry.path.as_deref().ok_or_else(|| wrong(ManifestError::NoPath))?;
             let mut member = self.members.open(path)?;
             member.offset_ns = entry.offset_ns();
             set.inputs.push(member);
@@ -192,7 +193,7 @@ impl Survey {
         self.files.push(path.clone());
         let Ok(mut content) = unpacking_reader(content) else { return };
         let Ok(start) = first_bytes(&mut content) else { return };
-        if manifest::is_manifest(&path, &start) {
+        if is_manifest(&path, &start) {
             self.manifests.push(path);
         } else if is_name_of_a_dump(&path) && may_hold_a_dump(&start) {
             match read_text(start.chain(content), budget) {
@@ -253,6 +254,61 @@ fn add_new(traces: &mut Vec<ContainedTrace>, found: Vec<ContainedTrace>) {
     }
 }
 
+/// The usual name of the manifest. Perfetto knows it by its contents.
+const MANIFEST_NAME: &str = "perfetto_manifest.json";
+/// The largest manifest that is read, bytes: that of an archive with hundreds of files.
+const MAX_MANIFEST_BYTES: usize = 64 << 10;
+
+#[derive(Deserialize)]
+struct ManifestDocument {
+    perfetto_manifest: Option<Manifest>,
+}
+
+/// The parts of a manifest that are read.
+#[derive(Deserialize)]
+struct Manifest {
+    /// The files, in their order; `None` where the manifest does not list any.
+    files: Option<Vec<ManifestFile>>,
+}
+
+/// One file of a manifest.
+#[derive(Deserialize)]
+struct ManifestFile {
+    path: Option<String>,
+    clocks: Option<ManifestClocks>,
+}
+
+#[derive(Deserialize)]
+struct ManifestClocks {
+    offset_ns: Option<i64>,
+}
+
+impl ManifestFile {
+    /// The offset to add to the times of the file's clock, ns.
+    fn offset_ns(&self) -> Option<i64> {
+        self.clocks.as_ref()?.offset_ns
+    }
+}
+
+/// Whether a file that begins with these bytes is a manifest.
+fn is_manifest(path: &str, start: &[u8]) -> bool {
+    let text = start.trim_ascii_start();
+    let inside = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    path == MANIFEST_NAME || inside.is_some_and(|inside| inside.starts_with(b"\"perfetto_manifest\""))
+}
+
+/// Reads a manifest.
+///
+/// # Errors
+/// [`ManifestError`].
+fn parse_manifest(bytes: &[u8]) -> Result<Manifest, ManifestError> {
+    if bytes.len() > MAX_MANIFEST_BYTES {
+        return Err(ManifestError::TooLarge { limit: MAX_MANIFEST_BYTES });
+    }
+    let document: ManifestDocument = serde_json::from_slice(bytes)?;
+    document.perfetto_manifest.ok_or(ManifestError::NoFiles)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Cursor, Write};
@@ -261,7 +317,6 @@ mod tests {
     use zip::{CompressionMethod, ZipWriter};
 
     use super::super::contained::tests::DUMPS;
-    use super::manifest::NAME as MANIFEST;
     use super::tar::tests::tar;
     use super::*;
 
@@ -279,7 +334,7 @@ mod tests {
     fn the_files_of_the_manifest_come_with_their_offsets() {
         let manifest = r#"{"perfetto_manifest":{"files":[
             {"path":"recording.pftrace"}, {"path":"0-app.trace","clocks":{"offset_ns":-5}}]}}"#;
-        let files = [("0-app.trace", "methods"), (MANIFEST, manifest), ("recording.pftrace", "events")];
+        let files = [("0-app.trace", "methods"), (MANIFEST_NAME, manifest), ("recording.pftrace", "events")];
         let members = inputs_in(&archive(&files)).unwrap().inputs;
         let told: Vec<(&str, &[u8], Option<i64>)> =
             members.iter().map(|m| (m.name.as_str(), &m[..], m.offset_ns)).collect();
@@ -303,10 +358,10 @@ mod tests {
                 "more than 65536 bytes",
             ),
         ] {
-            let error = inputs_in(&archive(&[(MANIFEST, manifest)])).unwrap_err().to_string();
+            let error = inputs_in(&archive(&[(MANIFEST_NAME, manifest)])).unwrap_err().to_string();
             assert!(error.contains("x.zip") && error.contains(said), "{error}");
         }
-        let whole = archive(&[(MANIFEST, "{}"), ("a", "aaaaaaaaaaaaaaa")]);
+        let whole = archive(&[(MANIFEST_NAME, "{}"), ("a", "aaaaaaaaaaaaaaa")]);
         for cut in 4..whole.len() {
             let _ = inputs_in(&Input::from_bytes("cut", whole[..cut].to_vec()));
         }

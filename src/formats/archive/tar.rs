@@ -21,7 +21,7 @@ pub(super) struct TarMember {
 }
 
 /// Whether these are the first bytes of a tar archive.
-pub(super) fn is_tar(bytes: &[u8]) -> bool {
+pub(in crate::formats) fn is_tar(bytes: &[u8]) -> bool {
     bytes.get(MAGIC.0..).is_some_and(|at| at.starts_with(MAGIC.1))
 }
 

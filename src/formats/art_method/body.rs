@@ -1,10 +1,11 @@
-//! The places of a trace's records in the file: segments of records of fixed size, and blocks of records of
-//! variable size.
+//! The records of a trace: their places in the file (segments of records of fixed size, and blocks of records
+//! of variable size), the dense indexes of their threads and methods, and their times in ticks, with the
+//! wraps of 32-bit microseconds undone.
 
 use std::ops::Range;
 
-use super::ids::NONE;
-use super::record_times::{CPU, WALL, WrapCorrection};
+use rustc_hash::FxHashMap;
+
 use crate::art::{BlockEncoding, BlockRecord, BlockState, FixedRecord, RecordLayout, next_record};
 use crate::progress;
 
@@ -41,7 +42,8 @@ impl FixedBody {
         let mut first = 0;
         for segment in &self.segments {
             let count = (segment.range.len() / size) as u64;
-            let (begin, end) = (from.clamp(first, first + count), to.clamp(first, first + count));
+            let begin = from.clamp(first, first + count);
+            let end = to.clamp(first, first + count);
             let at = |record: u64| segment.range.start + (record - first) as usize * size;
             let mut binds = std::mem::take(&mut earlier);
             binds.extend_from_slice(&segment.binds);
@@ -114,8 +116,16 @@ impl<'t, 'a> BlockCursor<'t, 'a> {
     pub fn new(bytes: &'a [u8], body: &'t BlockBody, threads: usize, may_wrap: bool) -> Self {
         let states = vec![BlockState::default(); threads];
         let wraps = may_wrap.then(|| WrapCorrection::new(threads));
-        let (encoding, blocks) = (body.encoding, body.blocks.iter());
-        BlockCursor { bytes, encoding, blocks, entries: &[], thread: 0, states, wraps, left_over: 0 }
+        BlockCursor {
+            bytes,
+            encoding: body.encoding,
+            blocks: body.blocks.iter(),
+            entries: &[],
+            thread: 0,
+            states,
+            wraps,
+            left_over: 0,
+        }
     }
 }
 
@@ -129,9 +139,11 @@ impl Iterator for BlockCursor<'_, '_> {
             {
                 if let Some(wraps) = &mut self.wraps {
                     let mut times = [0; 2];
-                    (times[CPU], times[WALL]) = (record.cpu as u32, record.wall as u32);
+                    times[CPU] = record.cpu as u32;
+                    times[WALL] = record.wall as u32;
                     let full = wraps.full_times(self.thread, times);
-                    (record.cpu, record.wall) = (full[CPU], full[WALL]);
+                    record.cpu = full[CPU];
+                    record.wall = full[WALL];
                 }
                 return Some((self.thread, record));
             }
@@ -263,5 +275,150 @@ impl Iterator for FixedRecords<'_> {
         }?;
         self.bytes = rest;
         Some(record)
+    }
+}
+
+/// The value that stands for the index of an id without an index.
+pub const NONE: u32 = u32::MAX;
+
+/// The smallest size of the table, entries (256 KiB of `u32`); an entry stands for an id without its two
+/// action bits.
+const MIN_TABLE_ENTRIES: u64 = 1 << 16;
+
+/// A map from method ids to dense indexes: a table for ART's small ids, which costs one load, and a hash map
+/// for Dalvik's pointers. The lowest two bits of an id hold the action and do not count.
+#[derive(Debug, Clone, Default)]
+pub struct IdMap {
+    direct: Vec<u32>,
+    hashed: FxHashMap<u64, u32>,
+}
+
+impl IdMap {
+    /// An empty map for about `count` ids. The table for small ids has four entries for each of them.
+    pub fn for_count(count: usize) -> IdMap {
+        let size = (count as u64).saturating_mul(4).clamp(MIN_TABLE_ENTRIES, 1 << 22);
+        IdMap { direct: vec![NONE; size as usize], hashed: FxHashMap::default() }
+    }
+
+    /// The index of `id`, or [`NONE`].
+    #[inline]
+    pub fn get(&self, id: u64) -> u32 {
+        match self.direct.get((id >> 2) as usize) {
+            Some(index) => *index,
+            None => self.hashed.get(&(id >> 2)).copied().unwrap_or(NONE),
+        }
+    }
+
+    /// Gives `id` the index unless `id` has one already. Returns the index that `id` has.
+    pub fn insert(&mut self, id: u64, index: u32) -> u32 {
+        let key = id >> 2;
+        let slot = match self.direct.get_mut(key as usize) {
+            Some(slot) => slot,
+            None => self.hashed.entry(key).or_insert(NONE),
+        };
+        if *slot == NONE {
+            *slot = index;
+        }
+        *slot
+    }
+}
+
+/// A time in both clocks of a trace, in ticks since the trace's start: µs in versions 1 to 3, ns or µs in
+/// versions 4 and 5 ([`super::Header::tick_ns`]). [`CPU`] and [`WALL`] are the indexes. A clock that the
+/// trace does not have is 0.
+pub type Ticks = [u64; 2];
+
+/// The index of thread-CPU time in [`Ticks`].
+pub const CPU: usize = 0;
+/// The index of wall time in [`Ticks`].
+pub const WALL: usize = 1;
+
+/// A clock that steps back by more than this, µs (10 s), has wrapped its 32 bits. A smaller step back is an
+/// irregularity.
+const STEP_BACK_MAX_US: u32 = 10_000_000;
+
+/// Undoes the wraps of 32-bit times. A trace of versions 1 to 3 writes µs in 32 bits, which are full after
+/// 71.6 minutes.
+#[derive(Debug, Clone)]
+pub(crate) struct WrapCorrection {
+    threads: Vec<ThreadTimes>,
+    /// The full wall time of the previous record in the file, whatever its thread, µs.
+    previous_wall_us: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct ThreadTimes {
+    seen: bool,
+    last: [u32; 2],
+    /// The amount to add to a 32-bit time for the wraps so far: a multiple of 2^32 µs for each clock.
+    wraps: Ticks,
+}
+
+impl WrapCorrection {
+    /// A correction for this many threads, none of which has a record yet.
+    pub(crate) fn new(threads: usize) -> WrapCorrection {
+        WrapCorrection { threads: vec![ThreadTimes::default(); threads], previous_wall_us: 0 }
+    }
+
+    /// The full times, µs, of the thread's next record. `times` are their low 32 bits.
+    #[inline]
+    pub(crate) fn full_times(&mut self, thread: u32, times: [u32; 2]) -> Ticks {
+        let Some(state) = self.threads.get_mut(thread as usize) else { return times.map(u64::from) };
+        if !state.seen || times[CPU] < state.last[CPU] || times[WALL] < state.last[WALL] {
+            state.step_back(times, self.previous_wall_us);
+        }
+        state.last = times;
+        let full = [state.wraps[CPU] + u64::from(times[CPU]), state.wraps[WALL] + u64::from(times[WALL])];
+        self.previous_wall_us = full[WALL];
+        full
+    }
+}
+
+impl ThreadTimes {
+    /// Handles the thread's first record, and a record with a clock that stepped back, which may be a wrap.
+    #[cold]
+    fn step_back(&mut self, times: [u32; 2], previous_wall_us: u64) {
+        if !std::mem::replace(&mut self.seen, true) {
+            self.wraps[WALL] = wraps_nearest(times[WALL], previous_wall_us);
+        }
+        for clock in [CPU, WALL] {
+            if self.last[clock].saturating_sub(times[clock]) > STEP_BACK_MAX_US {
+                self.wraps[clock] += 1 << 32;
+            }
+        }
+    }
+}
+
+/// The multiple of 2^32 µs that, added to `time_us`, gives the time closest to `near_us`.
+fn wraps_nearest(time_us: u32, near_us: u64) -> u64 {
+    let ahead = time_us.wrapping_sub(near_us as u32) as i32;
+    near_us.checked_add_signed(i64::from(ahead)).map_or(0, |full| full - u64::from(time_us))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_falls_from_the_top_has_wrapped_and_a_small_step_back_has_not() {
+        let mut times = WrapCorrection::new(1);
+        assert_eq!(times.full_times(0, [5, u32::MAX - 10]), [5, u64::from(u32::MAX) - 10]);
+        assert_eq!(times.full_times(0, [6, 20]), [6, (1 << 32) + 20]);
+        assert_eq!(times.full_times(0, [4, 15]), [4, (1 << 32) + 15]);
+        assert_eq!(times.full_times(0, [7, 30]), [7, (1 << 32) + 30]);
+    }
+
+    #[test]
+    fn a_threads_first_record_lies_near_the_record_before_it_in_the_file() {
+        let mut times = WrapCorrection::new(3);
+        times.full_times(0, [0, u32::MAX - 10]);
+        times.full_times(0, [0, 20]);
+        assert_eq!(times.full_times(1, [0, 25])[WALL], (1 << 32) + 25, "after the wrap");
+        assert_eq!(times.full_times(2, [0, u32::MAX])[WALL], u64::from(u32::MAX), "before the wrap");
+    }
+
+    #[test]
+    fn an_unknown_thread_keeps_its_32_bits() {
+        assert_eq!(WrapCorrection::new(0).full_times(7, [1, 2]), [1, 2]);
     }
 }

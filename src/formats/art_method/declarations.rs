@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
-use super::body::ThreadTable;
-use super::ids::IdMap;
+use super::body::{IdMap, ThreadTable};
 use super::{Method, TracedThread};
 use crate::art::{KeySection, MethodLine};
 use crate::formats::{Damage, ReadReport};

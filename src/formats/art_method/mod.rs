@@ -15,35 +15,27 @@
 //! # Ok(()) }
 //! ```
 
-mod block_packets;
 mod body;
-mod call_anomalies;
 pub(crate) mod call_stack;
 mod declarations;
-pub(crate) mod ids;
 mod open;
-mod open_always_on;
 mod open_blocks;
-mod open_fixed;
 mod prescan;
-pub(crate) mod record_stream;
-mod record_times;
-mod records;
-mod thread_id_reuse;
+pub(crate) mod records;
 
 use std::borrow::Cow;
 
-use body::{BlockBody, FixedBody, ThreadTable};
-use ids::IdMap;
+use body::{BlockBody, FixedBody, IdMap, ThreadTable};
 
 pub use crate::art::{Action, ClockMode};
-pub use call_anomalies::CallAnomalies;
-pub use record_times::{CPU, Ticks, WALL};
+pub(crate) use body::NONE;
+pub use body::{CPU, Ticks, WALL};
+pub use call_stack::CallAnomalies;
 pub use records::{Record, Records};
 
 use super::ReadReport;
 use crate::art::DataHeaderError;
-use crate::art::{BlockEncoding, CounterTime, KeySection, MAGIC, always_on_form};
+use crate::art::{ALWAYS_ON_MAGIC, BlockEncoding, CounterTime, KeySection, MAGIC, always_on_form};
 use crate::clock::Clock;
 use crate::text::utc_date;
 
@@ -120,7 +112,7 @@ impl Header<'_> {
         self.clock != ClockMode::NoTimes
     }
 
-    /// What the header says, for people: its keys and values, and the time of day of the start where that is
+    /// The header for people: its keys and values, and the time of day of the start where that is
     /// what the start is.
     pub(crate) fn described(&self) -> Vec<(String, String)> {
         let mut all = vec![("version".to_owned(), self.version.to_string())];
@@ -147,8 +139,10 @@ pub(crate) const YEAR_2001_NS: u64 = 1_000_000_000_000_000_000;
 /// A reading of CLOCK_REALTIME, ns, as `2014-03-30 13:58:15` in UTC; `None` for a reading of another clock.
 fn time_of_day(ns: u64) -> Option<String> {
     let seconds = (ns > YEAR_2001_NS).then_some(ns / 1_000_000_000)?;
-    let (day, hour, minute, second) =
-        (utc_date(seconds), seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    let day = utc_date(seconds);
+    let hour = seconds / 3_600 % 24;
+    let minute = seconds / 60 % 60;
+    let second = seconds % 60;
     Some(format!("{day} {hour:02}:{minute:02}:{second:02}"))
 }
 
@@ -285,7 +279,7 @@ pub(super) fn is_text_section(bytes: &[u8]) -> bool {
 
 /// Whether a file with these bytes is of the always-on tracer.
 pub fn is_always_on(bytes: &[u8]) -> bool {
-    always_on_form(bytes).is_some() || bytes.starts_with(b"SLOW\xf6\0")
+    always_on_form(bytes).is_some() || bytes.starts_with(ALWAYS_ON_MAGIC)
 }
 
 impl<'a> MethodTrace<'a> {
@@ -409,7 +403,7 @@ pub enum Error {
     NotATrace,
     /// A tool has treated the file as text and re-encoded it.
     #[error(
-        "offset {offset}: the binary part was re-encoded as UTF-8 text: each byte above 0x7F became {became}. {cure}"
+        "offset {offset}: the binary part was re-encoded as UTF-8 text: each byte above 0x7F became {became}. {hint}"
     )]
     Reencoded {
         /// The first changed byte.
@@ -417,7 +411,7 @@ pub enum Error {
         /// The bytes that the original bytes became.
         became: &'static str,
         /// A way to get an intact file.
-        cure: &'static str,
+        hint: &'static str,
     },
     /// The binary header is unusable and there is no text section to show instead.
     #[error("offset {offset}: {reason}")]

@@ -1,11 +1,18 @@
 //! Opens a trace: reads the text section, the binary header and the records, and compares the records with
 //! the totals that the file states.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use super::declarations::Declarations;
-use super::{Body, Counts, Error, Header, MethodTrace, Tracer, open_always_on, open_blocks, open_fixed};
-use crate::art::{ClockMode, DataHeader, KeySection, MAGIC, PacketForm, always_on_form};
+use super::body::{FixedBody, Segment};
+use super::declarations::{Declarations, unknown_method};
+use super::open_blocks::{OpenedBlocks, open_always_on, open_blocks};
+use super::prescan::{DeclaredIds, Prescan, prescan, separate_threads};
+use super::{Body, Counts, Error, Header, MethodTrace, TracedThread, Tracer};
+use crate::art::{
+    ClockMode, DataHeader, KeySection, MAGIC, Packet, PacketForm, RecordLayout, always_on_form, next_packet,
+    parse_method_line,
+};
 use crate::clock::Clock;
 
 /// See [`MethodTrace::parse`].
@@ -26,7 +33,8 @@ pub fn open(bytes: &[u8]) -> Result<MethodTrace<'_>, Error> {
     let mut data_at = 0;
     let mut version = 0;
     if let Some(text) = text {
-        (data_at, version) = (text.len, text.version);
+        data_at = text.len;
+        version = text.version;
         if !text.complete {
             declared.damage(data_at, "the text section has no *end: methods and threads may be missing");
         }
@@ -60,7 +68,7 @@ fn no_records(version: u16, data: &[u8]) -> DataHeader {
     }
 }
 
-/// The records of a trace, and what is known of their times.
+/// The records of a trace, with the meaning of their times.
 struct OpenedRecords {
     body: Body,
     clock: ClockMode,
@@ -80,16 +88,18 @@ fn finish<'a>(
     header: DataHeader,
 ) -> MethodTrace<'a> {
     let records_at = data_at + header.data_offset;
-    let (tracer, start, start_clock) = (Tracer::Regular, header.start, None);
+    let tracer = Tracer::Regular;
+    let start = header.start;
+    let start_clock = None;
     let opened = match header.version {
         1..=3 => {
-            let (body, clock, counts) = open_fixed::open(&mut declared, bytes, data_at, &header);
+            let (body, clock, counts) = open_fixed(&mut declared, bytes, data_at, &header);
             let body = Body::Fixed(body);
             OpenedRecords { body, clock, tracer, tick_ns: 1_000, start, start_clock, counts }
         }
         4 | 5 => {
-            let blocks = open_blocks::open(&mut declared, bytes, records_at, &header);
-            let open_blocks::OpenedBlocks { body, clock, tick_ns, counts } = blocks;
+            let OpenedBlocks { body, clock, tick_ns, counts } =
+                open_blocks(&mut declared, bytes, records_at, &header);
             let body = Body::Blocks(body);
             OpenedRecords { body, clock, tracer, tick_ns, start, start_clock, counts }
         }
@@ -107,7 +117,7 @@ fn always_on<'a>(
     form: PacketForm,
     header: &DataHeader,
 ) -> MethodTrace<'a> {
-    let stream = open_always_on::open(&mut declared, bytes, from, form);
+    let stream = open_always_on(&mut declared, bytes, from, form);
     let (start, start_clock) = stream.start.unzip();
     let opened = OpenedRecords {
         body: Body::Blocks(stream.body),
@@ -193,7 +203,9 @@ fn check_promises(
     opened: &OpenedRecords,
     records: Range<usize>,
 ) {
-    let (counts, records_at, end) = (&opened.counts, records.start, records.end);
+    let counts = &opened.counts;
+    let records_at = records.start;
+    let end = records.end;
     if declared.key("data-file-overflow") == Some("true") {
         declared.damage(
             end,
@@ -202,10 +214,10 @@ fn check_promises(
     }
     let promised = declared.key("num-method-calls").and_then(|v| v.parse::<u64>().ok());
     if let Some(promised) = promised.filter(|n| *n > counts.records && !header.streaming) {
-        let there = counts.records;
+        let found = counts.records;
         declared.damage(
             end,
-            format!("num-method-calls={promised}, but {there} records are there: the end is missing"),
+            format!("num-method-calls={promised}, but {found} records are there: the end is missing"),
         );
     }
     if counts.bad_actions > 0 {
@@ -278,15 +290,191 @@ fn check_for_utf8(data: &[u8], offset: usize) -> Result<(), Error> {
     if let Some((offset, count)) = find('\u{fffd}'..='\u{fffd}')
         && count >= MIN_SUSPICIOUS_CHARS
     {
-        let cure = "What they were is lost: take the file from its source again, and move it with tools that do not \
+        let hint = "What they were is lost: take the file from its source again, and move it with tools that do not \
                     treat it as text (adb pull, adb exec-out, a binary attachment)";
-        return Err(Error::Reencoded { offset, became: "EF BF BD", cure });
+        return Err(Error::Reencoded { offset, became: "EF BF BD", hint });
     }
     if let Some((offset, count)) = find('\u{80}'..='\u{ff}')
         && count >= MIN_SUSPICIOUS_CHARS
     {
-        let cure = "This can be undone: iconv -f UTF-8 -t ISO-8859-1 FILE > REPAIRED";
-        return Err(Error::Reencoded { offset, became: "two bytes, C2 or C3 first", cure });
+        let hint = "This can be undone: iconv -f UTF-8 -t ISO-8859-1 FILE > REPAIRED";
+        return Err(Error::Reencoded { offset, became: "two bytes, C2 or C3 first", hint });
     }
     Ok(())
+}
+
+/// Opens a file of version 1 to 3: records of fixed size. Streaming files have declarations between the
+/// records. The file's binary part begins at offset `data_at`.
+fn open_fixed<'a>(
+    declared: &mut Declarations<'a>,
+    bytes: &'a [u8],
+    data_at: usize,
+    header: &DataHeader,
+) -> (FixedBody, ClockMode, Counts) {
+    let from = data_at + header.data_offset;
+    let clock_key = declared.key("clock").and_then(ClockMode::from_key);
+    let layout = RecordLayout::choose(header.version, header.record_size, clock_key);
+    let mut body = FixedBody { layout: layout.unwrap_or(RecordLayout::Dual), segments: Vec::new() };
+    match layout {
+        None => declared
+            .damage(data_at + 16, format!("no runtime writes records of {} bytes", header.record_size)),
+        Some(_) if header.streaming => read_stream(declared, bytes, from, &mut body),
+        Some(_) => find_records(declared, bytes, from, &mut body),
+    }
+    // A streaming file names its clock in the summary at the end.
+    let clock_key = declared.key("clock").and_then(ClockMode::from_key);
+    let clock = choose_clock(declared, clock_key, body.layout);
+    let counts = count_records(declared, bytes, &mut body, clock);
+    (body, clock, counts)
+}
+
+/// Chooses the clocks of the records. Where the `clock=` key contradicts the size of a record, the size
+/// decides.
+fn choose_clock(declared: &mut Declarations<'_>, key: Option<ClockMode>, layout: RecordLayout) -> ClockMode {
+    let two = layout == RecordLayout::Dual;
+    match key {
+        Some(clock) if (clock == ClockMode::Dual) == two => clock,
+        Some(clock) => {
+            let now = if two { ClockMode::Dual } else { ClockMode::ThreadCpu };
+            let said = clock.name();
+            let taken = now.name();
+            declared
+                .report
+                .notes
+                .push(format!("clock={said}, but the record size says {taken}: {taken} taken"));
+            now
+        }
+        None if two => ClockMode::Dual,
+        None => {
+            declared.report.notes.push("no clock= key: the times are taken for thread-CPU time".into());
+            ClockMode::ThreadCpu
+        }
+    }
+}
+
+/// Finds the records of a file that is not streaming: one segment up to the end of the file.
+fn find_records(declared: &mut Declarations<'_>, bytes: &[u8], from: usize, body: &mut FixedBody) {
+    let size = body.layout.size();
+    let left = bytes.len().saturating_sub(from);
+    let end = from + left / size * size;
+    if from < end {
+        body.segments.push(Segment { range: from..end, binds: Vec::new() });
+    }
+    if !left.is_multiple_of(size) {
+        let rest = left % size;
+        declared.damage(end, format!("the last record is cut: {rest} of its {size} bytes are there"));
+    }
+}
+
+/// Reads a streaming file: takes its declarations, and finds the segments of records between them.
+fn read_stream<'a>(declared: &mut Declarations<'a>, bytes: &'a [u8], from: usize, body: &mut FixedBody) {
+    let mut at = from;
+    let mut summary = None;
+    let mut binds = Vec::new();
+    while let Some(next) = next_packet(&bytes[at..], body.layout) {
+        let Some((packet, len)) = declared.readable(next, at, bytes.len() - at) else { break };
+        match packet {
+            Packet::Records(_) => {
+                body.segments.push(Segment { range: at..at + len, binds: std::mem::take(&mut binds) });
+            }
+            Packet::Method(line) => match parse_method_line(line) {
+                Some(method) => declared.add_method(method),
+                None => declared.damage(at, "a method's declaration has no id, class and name"),
+            },
+            Packet::Thread(id, name) => {
+                let name = String::from_utf8_lossy(name);
+                let known = declared.latest.get(&u32::from(id)).copied();
+                if known.is_none_or(|n| declared.threads[n as usize].name != name) {
+                    let index = declared.add_thread(u32::from(id), name);
+                    if known.is_some() {
+                        binds.push((id, index));
+                    }
+                }
+            }
+            Packet::Summary(text) => {
+                let text_at = at + len - text.len();
+                summary = Some((text, text_at));
+                at += len;
+                break;
+            }
+        }
+        at += len;
+    }
+    match summary.map(|(text, text_at)| (KeySection::parse(text), text_at)) {
+        Some((Some(text), text_at)) => {
+            declared.take_text(text, text_at, false);
+            if at < bytes.len() {
+                declared
+                    .damage(at, format!("{} bytes follow the summary and are not read", bytes.len() - at));
+            }
+        }
+        Some((None, text_at)) => declared.damage(text_at, "the summary does not begin with *version"),
+        None => declared.damage(
+            at,
+            "no summary at the end: the app was killed or the file was cut while tracing, so later calls may \
+             be missing, and clock and pid are not stated",
+        ),
+    }
+}
+
+/// Passes over all records: counts them, gives undeclared ids their indexes, and separates threads that
+/// shared an id.
+fn count_records(
+    declared: &mut Declarations<'_>,
+    bytes: &[u8],
+    body: &mut FixedBody,
+    clock: ClockMode,
+) -> Counts {
+    let known = DeclaredIds { methods: &declared.ids, count: declared.threads.len(), table: &declared.table };
+    let mut found = prescan(bytes, body, clock, &known);
+    let mut counts = Counts {
+        records: body.records(),
+        enters: found.actions[0],
+        exits: found.actions[1],
+        unrolls: found.actions[2],
+        bad_actions: found.actions[3],
+        declared_methods: declared.methods.len() as u64,
+        declared_threads: declared.threads.len() as u64,
+        undeclared_methods: found.methods.len() as u64,
+        undeclared_threads: found.threads.len() as u64,
+        ..Counts::default()
+    };
+    add_undeclared(declared, &found);
+    if declared.threads.iter().any(|t| t.reused_id) || found.by_thread.iter().any(|t| !t.restarts.is_empty())
+    {
+        let separated =
+            separate_threads(bytes, body, &found, &mut declared.threads, &declared.methods, &declared.ids);
+        body.bind_all(separated.binds);
+        declared.irregular(
+            separated.inseparable_ids,
+            "thread ids are listed more than once and nothing tells their threads apart: taken for the first",
+        );
+        let known =
+            DeclaredIds { methods: &declared.ids, count: declared.threads.len(), table: &declared.table };
+        found = prescan(bytes, body, clock, &known);
+    }
+    for (thread, scan) in declared.threads.iter_mut().zip(&found.by_thread) {
+        thread.records = scan.records;
+    }
+    counts.reused_threads = declared.threads.iter().filter(|t| t.reused_id && t.records > 0).count() as u64;
+    counts
+}
+
+/// Adds the methods and threads of records that the file does not declare.
+fn add_undeclared(declared: &mut Declarations<'_>, found: &Prescan) {
+    for id in &found.methods {
+        declared.ids.insert(u64::from(*id), declared.methods.len() as u32);
+        declared.methods.push(unknown_method(u64::from(*id)));
+    }
+    for id in &found.threads {
+        let index = declared.threads.len() as u32;
+        declared.table.bind(*id, index);
+        declared.threads.push(TracedThread {
+            id: u32::from(*id),
+            name: Cow::Borrowed(""),
+            declared: false,
+            reused_id: false,
+            records: 0,
+        });
+    }
 }

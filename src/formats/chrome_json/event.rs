@@ -1,6 +1,6 @@
 //! One event of a Chrome JSON trace.
 
-use super::json::{Fault, Scanner, Text, Value, integer, nanoseconds};
+use super::json::{Fault, JsonText, Scanner, Value, integer, nanoseconds};
 
 /// A process id, a thread id or the id of a flow or of asynchronous slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -12,7 +12,7 @@ pub enum Id<'a> {
 }
 
 impl<'a> Id<'a> {
-    /// What tells ids apart: the type, the number and the text.
+    /// The parts by which ids are told apart: the type, the number and the text.
     pub(super) fn parts(self) -> (u8, i64, &'a [u8]) {
         match self {
             Id::Number(number) => (0, number, b""),
@@ -61,9 +61,9 @@ pub struct JsonEvent<'a> {
     /// The thread.
     pub tid: Option<Id<'a>>,
     /// The name.
-    pub name: Option<Text<'a>>,
+    pub name: Option<JsonText<'a>>,
     /// The categories, with commas between them.
-    pub cat: Option<Text<'a>>,
+    pub cat: Option<JsonText<'a>>,
     /// The id of asynchronous slices, flows and counters, and its scope.
     pub id: Option<(IdScope, Id<'a>)>,
     /// The id of a flow through the slice itself.
@@ -145,7 +145,7 @@ impl<'a> JsonEvent<'a> {
             b"flow_out" => self.flow_out = is_true(value),
             b"bp" => self.binds_to_enclosing = text(value).is_some_and(|text| text.raw() == b"e"),
             b"s" => {
-                self.instant = match text(value).map(Text::raw) {
+                self.instant = match text(value).map(JsonText::raw) {
                     Some(b"t") => Some(InstantScope::Thread),
                     Some(b"p") => Some(InstantScope::Process),
                     Some(b"g") => Some(InstantScope::Global),
@@ -182,7 +182,7 @@ impl<'a> JsonEvent<'a> {
     }
 }
 
-fn text(value: Value<'_>) -> Option<Text<'_>> {
+fn text(value: Value<'_>) -> Option<JsonText<'_>> {
     match value {
         Value::Text(text) => Some(text),
         _ => None,
@@ -212,6 +212,38 @@ fn id(value: Value<'_>) -> Option<Id<'_>> {
 
 fn is_true(value: Value<'_>) -> bool {
     matches!(value, Value::Bool(true)) || matches!(value, Value::Text(text) if text.raw() == b"true")
+}
+
+/// A thread by the numbers of its process and itself. A text in their place has a number that no kernel
+/// gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadKey {
+    /// The process.
+    pub pid: i64,
+    /// The thread.
+    pub tid: i64,
+}
+
+/// The facts that the file states about a thread.
+#[derive(Debug, Clone, Default)]
+pub struct JsonThread {
+    /// Its name.
+    pub name: Option<Vec<u8>>,
+    /// Where viewers show it among the threads of its process (`thread_sort_index`).
+    pub sort_index: Option<i64>,
+    /// Whether threads of several processes have this number.
+    pub is_ambiguous: bool,
+}
+
+/// The facts that the file states about a process.
+#[derive(Debug, Clone, Default)]
+pub struct JsonProcess {
+    /// Its name.
+    pub name: Option<Vec<u8>>,
+    /// Where viewers show it among the processes (`process_sort_index`).
+    pub sort_index: Option<i64>,
+    /// Its labels.
+    pub labels: Vec<Vec<u8>>,
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use std::borrow::Cow;
 
 /// A string, between its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Text<'a> {
+pub struct JsonText<'a> {
     raw: &'a [u8],
     has_escapes: bool,
 }
 
-impl<'a> Text<'a> {
+impl<'a> JsonText<'a> {
     /// The bytes as the file has them, with escapes.
     pub(crate) fn raw(self) -> &'a [u8] {
         self.raw
@@ -33,7 +33,7 @@ impl<'a> Text<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<'a> {
     /// A string.
-    Text(Text<'a>),
+    Text(JsonText<'a>),
     /// A number, or what stands in the place of one (`NaN`).
     Number(&'a [u8]),
     /// `true` or `false`.
@@ -103,7 +103,7 @@ impl<'a> Scanner<'a> {
 
     /// Reads a string.
     #[inline]
-    pub(super) fn text(&mut self) -> Result<Text<'a>, Fault> {
+    pub(super) fn text(&mut self) -> Result<JsonText<'a>, Fault> {
         self.expect(b'"')?;
         let start = self.at;
         // Most strings are short: to search them byte by byte takes less than to set up a search.
@@ -112,7 +112,7 @@ impl<'a> Scanner<'a> {
             match byte {
                 b'"' => {
                     self.at = start + len + 1;
-                    return Ok(Text { raw: &near[..len], has_escapes: false });
+                    return Ok(JsonText { raw: &near[..len], has_escapes: false });
                 }
                 b'\\' => break,
                 _ => {}
@@ -122,14 +122,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads the rest of a string, of which everything is searched from `start` on.
-    fn long_text(&mut self, start: usize) -> Result<Text<'a>, Fault> {
+    fn long_text(&mut self, start: usize) -> Result<JsonText<'a>, Fault> {
         let mut has_escapes = false;
         loop {
             let rest = self.data.get(self.at..).unwrap_or(&[]);
             let found = memchr::memchr2(b'"', b'\\', rest).ok_or(Fault::Cut)?;
             self.at += found + 1;
             if rest[found] == b'"' {
-                return Ok(Text { raw: &self.data[start..self.at - 1], has_escapes });
+                return Ok(JsonText { raw: &self.data[start..self.at - 1], has_escapes });
             }
             has_escapes = true;
             self.at += 1;
@@ -194,7 +194,7 @@ impl<'a> Scanner<'a> {
     /// Reads the next member of an object whose brace has been read: its name and its value. `None` at the
     /// object's end, which is read then.
     #[inline]
-    pub(super) fn member(&mut self) -> Result<Option<(Text<'a>, Value<'a>)>, Fault> {
+    pub(super) fn member(&mut self) -> Result<Option<(JsonText<'a>, Value<'a>)>, Fault> {
         Ok(match self.member_name()? {
             Some(name) => Some((name, self.value()?)),
             None => None,
@@ -203,7 +203,7 @@ impl<'a> Scanner<'a> {
 
     /// Reads the name of the next member and its colon.
     #[inline]
-    pub(super) fn member_name(&mut self) -> Result<Option<Text<'a>>, Fault> {
+    pub(super) fn member_name(&mut self) -> Result<Option<JsonText<'a>>, Fault> {
         self.skip(b',');
         if self.skip(b'}') {
             return Ok(None);
@@ -215,7 +215,7 @@ impl<'a> Scanner<'a> {
 }
 
 /// The members of an object, up to the first fault in it.
-pub(crate) fn members(object: &[u8]) -> impl Iterator<Item = (Text<'_>, Value<'_>)> {
+pub(crate) fn members(object: &[u8]) -> impl Iterator<Item = (JsonText<'_>, Value<'_>)> {
     let mut scanner = Scanner::new(object, 0);
     let is_object = scanner.skip(b'{');
     std::iter::from_fn(move || if is_object { scanner.member().ok().flatten() } else { None })

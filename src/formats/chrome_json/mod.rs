@@ -8,21 +8,16 @@
 //! Samples (`P`, and the stacks of events), snapshots of objects (`N`, `O`, `D`), memory dumps and the text
 //! of `systemTraceEvents` are counted, and not read.
 
-mod async_slices;
 mod document;
 mod event;
-mod flow_binding;
-mod index;
 pub(crate) mod json;
-mod names;
-mod open_slices;
 mod order;
 mod push;
+mod slices;
 mod walk;
 
-pub use self::document::ChromeJson;
-pub use self::event::{Id, IdScope, InstantScope, JsonEvent};
-pub use self::names::{Process, Thread, ThreadKey};
+pub use self::document::ChromeJsonTrace;
+pub use self::event::{Id, IdScope, InstantScope, JsonEvent, JsonProcess, JsonThread, ThreadKey};
 
 use super::input::Input;
 use super::{FormatError, OpenedInput, Order, ReadReport, Sink};
@@ -85,7 +80,7 @@ fn first_element_is_event(mut scanner: Scanner<'_>) -> bool {
 
 /// Opens `input` as a Chrome JSON trace.
 pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
-    Ok(OpenedInput::Recording(Box::new(ChromeJson::of(input)?)))
+    Ok(OpenedInput::Recording(Box::new(ChromeJsonTrace::from_input(input)?)))
 }
 
 /// Opens a Chrome JSON trace and pushes all of it to `sink`.
@@ -94,7 +89,7 @@ pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
 /// trace are in the report's damage.
 pub fn read(data: &[u8], order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
     use super::Recording;
-    ChromeJson::open(data)?.read(order, sink)
+    ChromeJsonTrace::open(data)?.read(order, sink)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 use super::event::JsonEvent;
 use super::json::Scanner;
-use super::walk::{Walk, WalkedEvent};
+use super::walk::{EventWalk, WalkedEvent};
 
 /// The most events of a run. Their places take 12 MiB.
 const RUN_EVENTS: usize = 512 << 10;
@@ -30,7 +30,7 @@ struct EventPlace {
 
 /// A part of the file.
 #[derive(Debug)]
-enum Run {
+enum EventRun {
     /// `count` events in order of time, of which the first begins at `at`.
     InOrder { at: usize, count: usize },
     /// The sorted places of events, which begin at the place of this number in the store.
@@ -49,7 +49,7 @@ struct Store {
 /// The runs of a file.
 #[derive(Debug, Default)]
 pub(super) struct TimeOrder {
-    runs: Vec<Run>,
+    runs: Vec<EventRun>,
     store: Store,
 }
 
@@ -79,11 +79,11 @@ impl OrderBuilder {
         let Some(first) = self.places.first() else { return Ok(()) };
         let count = self.places.len();
         if self.is_sorted {
-            self.order.runs.push(Run::InOrder { at: first.at as usize, count });
+            self.order.runs.push(EventRun::InOrder { at: first.at as usize, count });
         } else {
             self.places.sort_unstable();
             let first = self.order.store.add(&mut self.places, is_more)?;
-            self.order.runs.push(Run::Sorted { first, count });
+            self.order.runs.push(EventRun::Sorted { first, count });
         }
         self.places.clear();
         Ok(())
@@ -141,23 +141,24 @@ impl Store {
     }
 }
 
-/// What is left of a run, with its next event.
+/// The rest of a run, with its next event.
 enum Cursor<'a> {
-    InOrder { walk: Box<Walk<'a>>, next: WalkedEvent<'a>, left: usize },
+    InOrder { walk: Box<EventWalk<'a>>, next: WalkedEvent<'a>, left: usize },
     Sorted { places: std::vec::IntoIter<EventPlace>, next: EventPlace, first: u64, left: usize },
 }
 
 impl<'a> Cursor<'a> {
-    fn of(run: &Run, data: &'a [u8], store: &Store) -> io::Result<Option<Cursor<'a>>> {
+    fn new(run: &EventRun, data: &'a [u8], store: &Store) -> io::Result<Option<Cursor<'a>>> {
         match *run {
-            Run::InOrder { at, count } => {
-                let mut walk = Box::new(Walk::at(data, at));
+            EventRun::InOrder { at, count } => {
+                let mut walk = Box::new(EventWalk::at(data, at));
                 let next = walk.next_event();
                 Ok(next.map(|next| Cursor::InOrder { walk, next, left: count - 1 }))
             }
-            Run::Sorted { first, count } => {
+            EventRun::Sorted { first, count } => {
                 let mut places = store.read(first, count.min(READ_PLACES))?.into_iter();
-                let (first, left) = (first + places.len() as u64, count - places.len());
+                let first = first + places.len() as u64;
+                let left = count - places.len();
                 Ok(places.next().map(|next| Cursor::Sorted { places, next, first, left }))
             }
         }
@@ -181,7 +182,8 @@ impl<'a> Cursor<'a> {
             Cursor::Sorted { mut places, next, mut first, mut left } => {
                 if places.len() == 0 && left > 0 {
                     places = store.read(first, left.min(READ_PLACES))?.into_iter();
-                    (first, left) = (first + places.len() as u64, left - places.len());
+                    first += places.len() as u64;
+                    left -= places.len();
                 }
                 let at = next.at as usize;
                 let event = JsonEvent::read(&mut Scanner::new(data, at));
@@ -194,7 +196,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The next event that takes place at a time, as [`JsonEvent::is_placed`] says.
-fn next_placed<'a>(walk: &mut Walk<'a>) -> Option<WalkedEvent<'a>> {
+fn next_placed<'a>(walk: &mut EventWalk<'a>) -> Option<WalkedEvent<'a>> {
     loop {
         let next = walk.next_event()?;
         if next.event.is_placed() {
@@ -212,7 +214,7 @@ impl TimeOrder {
     ) -> io::Result<()> {
         let mut cursors: Vec<Option<Cursor<'a>>> = Vec::new();
         for run in &self.runs {
-            cursors.push(Cursor::of(run, data, &self.store)?);
+            cursors.push(Cursor::new(run, data, &self.store)?);
         }
         let mut heap: BinaryHeap<Reverse<(EventPlace, usize)>> = cursors
             .iter()

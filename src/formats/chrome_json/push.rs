@@ -6,13 +6,10 @@ use std::io;
 
 use rustc_hash::FxHasher;
 
-use super::async_slices::AsyncSlices;
-use super::document::ChromeJson;
-use super::event::{IdScope, InstantScope, JsonEvent};
-use super::flow_binding::{FlowBinding, flow_of};
-use super::json::{Text, Value, float, integer, members};
-use super::names::ThreadKey;
-use super::open_slices::{OpenSlices, Row, SliceEnd};
+use super::document::ChromeJsonTrace;
+use super::event::{IdScope, InstantScope, JsonEvent, ThreadKey};
+use super::json::{JsonText, Value, float, integer, members};
+use super::slices::{AsyncSlices, FlowBinding, JsonSliceRow, OpenJsonSlices, SliceEnd, flow_of};
 use crate::formats::{
     CounterValue, Damage, Flow, Head, Order, ProcessInfo, ReadReport, Recording, Sink, ThreadInfo, Track,
     TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner,
@@ -29,7 +26,7 @@ const OVERLAPPING: &[u8] = b"overlapping slices";
 /// The name of a counter's value that is the counter itself, in files of tracebridge and others.
 const ONLY_VALUE: &[u8] = b"value";
 
-impl Recording for ChromeJson<'_> {
+impl Recording for ChromeJsonTrace<'_> {
     fn head(&self) -> &Head {
         self.facts()
     }
@@ -41,15 +38,15 @@ impl Recording for ChromeJson<'_> {
 }
 
 /// Pushes names and events of `json` to `sink`.
-fn push(json: &ChromeJson<'_>, sink: &mut dyn Sink) -> io::Result<ReadReport> {
-    let mut pusher = Pusher {
+fn push(json: &ChromeJsonTrace<'_>, sink: &mut dyn Sink) -> io::Result<ReadReport> {
+    let mut pusher = TrackPusher {
         json,
         sink,
         report: json.report(),
         tracks: HashMap::new(),
         next_track: 0,
         async_tracks: Vec::new(),
-        slices: OpenSlices::default(),
+        slices: OpenJsonSlices::default(),
         asyncs: AsyncSlices::default(),
         ends: Vec::new(),
         arguments: 0,
@@ -82,25 +79,25 @@ fn hash(parts: &[&[u8]]) -> u64 {
     hasher.finish()
 }
 
-/// What a track stands for.
+/// The contents of a track, by which it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum TrackKey {
-    Slices(Row),
+enum JsonTrackKey {
+    Slices(JsonSliceRow),
     ProcessInstants(i64),
     GlobalInstants,
     /// By the hash of its process and its name.
     Counter(u64),
 }
 
-struct Pusher<'j, 's, 'a> {
-    json: &'j ChromeJson<'a>,
+struct TrackPusher<'j, 's, 'a> {
+    json: &'j ChromeJsonTrace<'a>,
     sink: &'s mut dyn Sink,
     report: ReadReport,
-    tracks: HashMap<TrackKey, TrackId>,
+    tracks: HashMap<JsonTrackKey, TrackId>,
     next_track: u32,
     /// The tracks of the rows of asynchronous slices.
     async_tracks: Vec<TrackId>,
-    slices: OpenSlices,
+    slices: OpenJsonSlices,
     asyncs: AsyncSlices,
     ends: Vec<SliceEnd>,
     arguments: u64,
@@ -110,7 +107,7 @@ struct Pusher<'j, 's, 'a> {
     too_many_tracks: u64,
 }
 
-impl<'a> Pusher<'_, '_, 'a> {
+impl<'a> TrackPusher<'_, '_, 'a> {
     fn names(&mut self) -> io::Result<()> {
         for (pid, process) in self.json.processes() {
             let (Ok(pid), Some(name)) = (i32::try_from(*pid), &process.name) else { continue };
@@ -132,7 +129,7 @@ impl<'a> Pusher<'_, '_, 'a> {
         self.end_slices(ts)?;
         let flows = match group {
             [only] if only.bind_id.is_none() => FlowBinding::default(),
-            _ => FlowBinding::of(group, |event| self.json.thread_of(event), hash),
+            _ => FlowBinding::new(group, |event| self.json.thread_of(event), hash),
         };
         let mut pushed = vec![false; if group.len() > 1 { group.len() } else { 0 }];
         if group.len() > 1 && group.iter().any(|event| event.phase == b'E') {
@@ -302,7 +299,7 @@ impl<'a> Pusher<'_, '_, 'a> {
                 continue;
             };
             let label = counter_name(event, name, series);
-            let key = TrackKey::Counter(hash(&[&pid.to_le_bytes(), &label]));
+            let key = JsonTrackKey::Counter(hash(&[&pid.to_le_bytes(), &label]));
             let Some(track) = self.track(key, process_owner(pid), &label, b"", TrackKind::Counter)? else {
                 continue;
             };
@@ -315,13 +312,13 @@ impl<'a> Pusher<'_, '_, 'a> {
         match event.instant {
             Some(InstantScope::Thread) => self.track_of_row((thread, 0)),
             Some(InstantScope::Process) => {
-                let key = TrackKey::ProcessInstants(thread.pid);
+                let key = JsonTrackKey::ProcessInstants(thread.pid);
                 let name = self.json.processes().get(&thread.pid).and_then(|process| process.name.clone());
                 let owner_name = name.unwrap_or_default();
                 self.track(key, process_owner(thread.pid), b"", &owner_name, TrackKind::Slices)
             }
             Some(InstantScope::Global) => {
-                let key = TrackKey::GlobalInstants;
+                let key = JsonTrackKey::GlobalInstants;
                 self.track(key, TrackOwner::Machine, GLOBAL_INSTANTS, b"", TrackKind::Slices)
             }
             None => {
@@ -333,8 +330,8 @@ impl<'a> Pusher<'_, '_, 'a> {
 
     /// The track of a row of a thread's slices. A thread whose number is none of the kernel's, or is that of
     /// another thread too, is a track of its process.
-    fn track_of_row(&mut self, row: Row) -> io::Result<Option<TrackId>> {
-        if let Some(track) = self.tracks.get(&TrackKey::Slices(row)) {
+    fn track_of_row(&mut self, row: JsonSliceRow) -> io::Result<Option<TrackId>> {
+        if let Some(track) = self.tracks.get(&JsonTrackKey::Slices(row)) {
             return Ok(Some(*track));
         }
         let (key, number) = row;
@@ -352,7 +349,7 @@ impl<'a> Pusher<'_, '_, 'a> {
                 (process_owner(key.pid), name, Vec::new())
             }
         };
-        self.track(TrackKey::Slices(row), owner, &track_name, &owner_name, TrackKind::Slices)
+        self.track(JsonTrackKey::Slices(row), owner, &track_name, &owner_name, TrackKind::Slices)
     }
 
     fn async_track(&mut self, row: u32, is_new: bool, pid: i64, name: &[u8]) -> io::Result<Option<TrackId>> {
@@ -368,7 +365,7 @@ impl<'a> Pusher<'_, '_, 'a> {
 
     fn track(
         &mut self,
-        key: TrackKey,
+        key: JsonTrackKey,
         owner: TrackOwner,
         name: &[u8],
         owner_name: &[u8],
@@ -450,7 +447,7 @@ fn process_owner(pid: i64) -> TrackOwner {
 }
 
 /// The name of a series of a counter.
-fn counter_name(event: &JsonEvent<'_>, name: &[u8], series: Text<'_>) -> Vec<u8> {
+fn counter_name(event: &JsonEvent<'_>, name: &[u8], series: JsonText<'_>) -> Vec<u8> {
     let mut label = name.to_vec();
     if let Some((_, id)) = event.id {
         let (kind, number, text) = id.parts();

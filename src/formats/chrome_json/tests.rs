@@ -7,7 +7,7 @@ use crate::formats::{
     Order, ProcessInfo, ReadReport, Sink, ThreadInfo, Track, TrackEvent, TrackEventKind, TrackOwner,
 };
 
-/// What a reader pushes, a line each.
+/// The calls that a reader has made, a line each.
 #[derive(Default)]
 struct Log {
     tracks: Vec<String>,

@@ -4,11 +4,11 @@
 //! out the end of the array where it was ended itself, and puts a comma behind the last event.
 
 use super::event::JsonEvent;
-use super::json::{Fault, Scanner, Text, Value};
+use super::json::{Fault, JsonText, Scanner, Value};
 use crate::formats::Damage;
 
 /// So many damaged places are told one by one; the others are counted.
-const TOLD_PLACES: u64 = 16;
+const MAX_REPORTED_PLACES: u64 = 16;
 /// Behind damage, an event is looked for in so many bytes of the file, beside as many as the file has.
 const SEARCHED_BYTES: usize = 64 << 20;
 /// An event that is looked for behind damage has at most so many bytes.
@@ -16,7 +16,7 @@ const MAX_EVENT_BYTES: usize = 1 << 20;
 
 /// Where the walk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum WalkPosition {
     /// Between the members of the file's object.
     Members,
     /// In the array of events; whether the array is a member of an object.
@@ -26,15 +26,15 @@ enum Place {
 }
 
 /// A walk over the events of a file.
-pub(super) struct Walk<'a> {
+pub(super) struct EventWalk<'a> {
     scanner: Scanner<'a>,
-    place: Place,
-    /// What may still be searched for events behind damage, bytes.
+    place: WalkPosition,
+    /// Bytes that may still be searched for events behind damage.
     search_left: usize,
     /// The members of the file's object beside the events.
-    pub(super) members: Vec<(Text<'a>, Value<'a>)>,
+    pub(super) members: Vec<(JsonText<'a>, Value<'a>)>,
     damage: Vec<Damage>,
-    untold_places: u64,
+    unreported_places: u64,
     /// Elements of the array that are no objects.
     pub(super) no_events: u64,
 }
@@ -45,35 +45,35 @@ pub(super) struct WalkedEvent<'a> {
     pub(super) event: JsonEvent<'a>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> EventWalk<'a> {
     /// A walk over all events of `data`.
-    pub(super) fn new(data: &'a [u8]) -> Walk<'a> {
+    pub(super) fn new(data: &'a [u8]) -> EventWalk<'a> {
         let start = if data.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let mut scanner = Scanner::new(data, start);
         let place = if scanner.skip(b'[') {
-            Place::Events { in_object: false }
+            WalkPosition::Events { in_object: false }
         } else if scanner.skip(b'{') {
-            Place::Members
+            WalkPosition::Members
         } else {
-            Place::End
+            WalkPosition::End
         };
-        Walk::from(scanner, place)
+        EventWalk::from(scanner, place)
     }
 
     /// A walk over the events of `data` from that one on which begins at `at`.
-    pub(super) fn at(data: &'a [u8], at: usize) -> Walk<'a> {
-        Walk::from(Scanner::new(data, at), Place::Events { in_object: false })
+    pub(super) fn at(data: &'a [u8], at: usize) -> EventWalk<'a> {
+        EventWalk::from(Scanner::new(data, at), WalkPosition::Events { in_object: false })
     }
 
-    fn from(scanner: Scanner<'a>, place: Place) -> Walk<'a> {
+    fn from(scanner: Scanner<'a>, place: WalkPosition) -> EventWalk<'a> {
         let search_left = SEARCHED_BYTES.saturating_add(scanner.data.len());
-        Walk {
+        EventWalk {
             scanner,
             place,
             search_left,
             members: Vec::new(),
             damage: Vec::new(),
-            untold_places: 0,
+            unreported_places: 0,
             no_events: 0,
         }
     }
@@ -81,18 +81,18 @@ impl<'a> Walk<'a> {
     /// The damage that has been met.
     pub(super) fn damage(&mut self) -> Vec<Damage> {
         let mut damage = std::mem::take(&mut self.damage);
-        if self.untold_places > 0 {
-            let what = format!("{} more events cannot be read", self.untold_places);
+        if self.unreported_places > 0 {
+            let what = format!("{} more events cannot be read", self.unreported_places);
             damage.push(Damage { offset: 0, what });
         }
         damage
     }
 
     fn tell(&mut self, offset: usize, what: &str) {
-        if (self.damage.len() as u64) < TOLD_PLACES {
+        if (self.damage.len() as u64) < MAX_REPORTED_PLACES {
             self.damage.push(Damage { offset: offset as u64, what: what.to_owned() });
         } else {
-            self.untold_places += 1;
+            self.unreported_places += 1;
         }
     }
 
@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
     pub(super) fn next_event(&mut self) -> Option<WalkedEvent<'a>> {
         loop {
             match self.place {
-                Place::Events { in_object } => {
+                WalkPosition::Events { in_object } => {
                     self.scanner.skip(b',');
                     match self.scanner.peek() {
                         Some(b'{') => {}
@@ -116,8 +116,8 @@ impl<'a> Walk<'a> {
                         Err(fault) => self.damaged_event(at, fault),
                     }
                 }
-                Place::Members => self.next_member(),
-                Place::End => return None,
+                WalkPosition::Members => self.next_member(),
+                WalkPosition::End => return None,
             }
         }
     }
@@ -128,11 +128,11 @@ impl<'a> Walk<'a> {
         match self.scanner.peek() {
             None => {
                 self.tell(at, "the file ends inside of the list of events: what followed is missing");
-                self.place = Place::End;
+                self.place = WalkPosition::End;
             }
             Some(b']') => {
                 self.scanner.at += 1;
-                self.place = if in_object { Place::Members } else { Place::End };
+                self.place = if in_object { WalkPosition::Members } else { WalkPosition::End };
             }
             Some(_) => match self.scanner.value() {
                 Ok(_) => self.no_events += 1,
@@ -145,13 +145,13 @@ impl<'a> Walk<'a> {
         let name = match self.scanner.member_name() {
             Ok(Some(name)) => name,
             Ok(None) => {
-                self.place = Place::End;
+                self.place = WalkPosition::End;
                 return;
             }
             Err(fault) => return self.damaged_member(fault),
         };
         if name.raw() == b"traceEvents" && self.scanner.skip(b'[') {
-            self.place = Place::Events { in_object: true };
+            self.place = WalkPosition::Events { in_object: true };
             return;
         }
         match self.scanner.value() {
@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
             Fault::Syntax => "this is no JSON: the rest of the file is not read",
         };
         self.tell(self.scanner.at.min(self.scanner.data.len()), what);
-        self.place = Place::End;
+        self.place = WalkPosition::End;
     }
 
     /// Goes on behind an event that cannot be read, which begins at `at`.
@@ -181,11 +181,11 @@ impl<'a> Walk<'a> {
             }
             (None, Fault::Cut) => {
                 self.tell(at, "the file is cut inside of an event");
-                self.place = Place::End;
+                self.place = WalkPosition::End;
             }
             (None, Fault::Syntax) => {
                 self.tell(at, "this is no event, and no event behind it can be found");
-                self.place = Place::End;
+                self.place = WalkPosition::End;
             }
         }
     }
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     fn names(data: &str) -> (Vec<String>, Vec<Damage>) {
-        let mut walk = Walk::new(data.as_bytes());
+        let mut walk = EventWalk::new(data.as_bytes());
         let mut names = Vec::new();
         while let Some(WalkedEvent { event, .. }) = walk.next_event() {
             names.push(String::from_utf8_lossy(event.name.unwrap_or_default().raw()).into_owned());

@@ -100,7 +100,8 @@ impl Template {
 
     /// The template in the form of `print fmt` in a kernel's `format` file, for writing trace.dat.
     pub(super) fn print_fmt(&self, fields: &[Field]) -> String {
-        let (mut fmt, mut args) = (String::new(), String::new());
+        let mut fmt = String::new();
+        let mut args = String::new();
         for part in &self.parts {
             match part {
                 TemplatePart::Literal(lit) => {

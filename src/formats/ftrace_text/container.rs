@@ -5,14 +5,14 @@ use std::borrow::Cow;
 
 use flate2::read::ZlibDecoder;
 
-use super::lines::lines;
+use super::event_line::lines;
 use super::ps_table;
 use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
 use crate::formats::{Damage, ReadReport, base64};
 use crate::markup::{unescape_javascript, unescape_script};
 
 /// A part of the file, or a decompressed or unescaped copy of a part.
-type Text<'a> = Cow<'a, [u8]>;
+type ContainedText<'a> = Cow<'a, [u8]>;
 
 /// The bytes at the start of a file in which `TRACE:` is searched for.
 const TRACE_SEARCH_BYTES: usize = 64 << 10;
@@ -24,14 +24,14 @@ pub(super) struct TextContents<'a> {
     /// The format's name for people.
     pub format: &'static str,
     /// The ftrace texts.
-    pub traces: Vec<Text<'a>>,
+    pub traces: Vec<ContainedText<'a>>,
     /// The tables of processes and threads.
-    pub ps_tables: Vec<Text<'a>>,
+    pub ps_tables: Vec<ContainedText<'a>>,
 }
 
 /// Finds the texts in a file. Damage and parts that are not read go into `report`.
 pub(super) fn open<'a>(data: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport) -> TextContents<'a> {
-    if is_page(data) {
+    if is_html_page(data) {
         return open_page(data, budget, report);
     }
     let mut contents = TextContents { format: "ftrace text", traces: Vec::new(), ps_tables: Vec::new() };
@@ -45,7 +45,7 @@ pub(super) fn open<'a>(data: &'a [u8], budget: &UnpackBudget, report: &mut ReadR
     if is_zlib(body) {
         contents.format = "atrace text (zlib)";
         let offset = (data.len() - body.len()) as u64;
-        contents.traces.push(Text::Owned(inflate(body, offset, budget, report)));
+        contents.traces.push(ContainedText::Owned(inflate(body, offset, budget, report)));
     } else {
         contents.add(unescape_if_javascript(body), report);
     }
@@ -73,7 +73,7 @@ fn open_page<'a>(page: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport)
             contents.add(inflate(&zlib, 0, budget, report).into(), report);
         } else {
             let text = match unescape_if_javascript(section) {
-                Text::Borrowed(text) => unescape_script(text),
+                ContainedText::Borrowed(text) => unescape_script(text),
                 unescaped => unescaped,
             };
             contents.add(text, report);
@@ -94,7 +94,7 @@ fn open_page<'a>(page: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport)
 
 impl<'a> TextContents<'a> {
     /// Adds a text to the traces or to the tables. A table of threads that follows a trace is split off.
-    fn add(&mut self, text: Text<'a>, report: &mut ReadReport) {
+    fn add(&mut self, text: ContainedText<'a>, report: &mut ReadReport) {
         if is_cgroup_dump(&text) {
             report
                 .notes
@@ -106,8 +106,8 @@ impl<'a> TextContents<'a> {
             return self.ps_tables.push(text);
         }
         let (trace, table) = match text {
-            Text::Borrowed(text) => (text[..at].into(), text[at..].into()),
-            Text::Owned(mut text) => {
+            ContainedText::Borrowed(text) => (text[..at].into(), text[at..].into()),
+            ContainedText::Owned(mut text) => {
                 let table = text.split_off(at);
                 (text.into(), table.into())
             }
@@ -141,24 +141,25 @@ fn trace_start(data: &[u8]) -> Option<usize> {
 
 /// Removes the JavaScript escapes of a text that was cut out of an old page: each line of such a text ends
 /// with `\n\`. Other texts stay as they are.
-fn unescape_if_javascript(text: &[u8]) -> Text<'_> {
+fn unescape_if_javascript(text: &[u8]) -> ContainedText<'_> {
     let head = &text[..text.len().min(ESCAPE_SEARCH_BYTES)];
     match memchr::memmem::find(head, b"\\n\\\n").or_else(|| memchr::memmem::find(head, b"\\n\\\r\n")) {
-        Some(_) => Text::Owned(unescape_javascript(text)),
-        None => Text::Borrowed(text),
+        Some(_) => ContainedText::Owned(unescape_javascript(text)),
+        None => ContainedText::Borrowed(text),
     }
 }
 
-/// Whether `data` is an HTML page of any kind, with a trace or without.
-fn is_page(data: &[u8]) -> bool {
-    let head = data[..data.len().min(1 << 10)].trim_ascii_start();
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    let starts = |tag: &[u8]| head.get(..tag.len()).is_some_and(|h| h.eq_ignore_ascii_case(tag));
-    starts(b"<!doctype html") || starts(b"<html")
+/// Whether a file that starts with `head` is an HTML page, with or without a trace in it. An editor may have
+/// put a byte order mark in front of the page, and a browser that saves a page may begin it with a comment.
+pub(in crate::formats) fn is_html_page(head: &[u8]) -> bool {
+    let start = head.trim_ascii_start();
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    let is = |tag: &[u8]| start.get(..tag.len()).is_some_and(|s| s.eq_ignore_ascii_case(tag));
+    is(b"<!doctype html") || is(b"<html") || is(b"<!--")
 }
 
 /// The contents of a page's scripts.
-pub(super) struct PageScripts<'a> {
+struct PageScripts<'a> {
     /// The `trace-data` sections.
     pub sections: Vec<&'a [u8]>,
     /// All other scripts: the code of the viewer, and in old pages the script with the trace.
@@ -187,7 +188,8 @@ fn scripts(page: &[u8]) -> PageScripts<'_> {
             found.cut_at = Some(begin);
             break;
         };
-        let (tag, after) = (&rest[..close], &rest[close + 1..]);
+        let tag = &rest[..close];
+        let after = &rest[close + 1..];
         let end = memchr::memmem::find(after, b"</script").unwrap_or_else(|| {
             found.cut_at = Some(begin);
             after.len()
@@ -202,7 +204,7 @@ fn scripts(page: &[u8]) -> PageScripts<'_> {
 }
 
 /// The content of the string in `var linuxPerfData = "…"`, with its escapes.
-pub(super) fn linux_perf_data(code: &[u8]) -> Option<&[u8]> {
+fn linux_perf_data(code: &[u8]) -> Option<&[u8]> {
     const ASSIGNMENT: &[u8] = b"var linuxPerfData = \"";
     let at = memchr::memmem::find(code, ASSIGNMENT)?;
     let text = &code[at + ASSIGNMENT.len()..];
@@ -220,13 +222,13 @@ pub(super) fn linux_perf_data(code: &[u8]) -> Option<&[u8]> {
 
 /// Whether `data` starts with the two header bytes of RFC 1950: the method is deflate, and the check bits
 /// fit.
-pub(super) fn is_zlib(data: &[u8]) -> bool {
+fn is_zlib(data: &[u8]) -> bool {
     matches!(data, [cmf, flg, ..] if cmf & 0x0f == 8 && (u32::from(*cmf) << 8 | u32::from(*flg)) % 31 == 0)
 }
 
 /// Decompresses the zlib stream at the start of `data` up to its end or its first damage. `offset` is the
 /// offset of `data` in the file.
-pub(super) fn inflate(data: &[u8], offset: u64, budget: &UnpackBudget, report: &mut ReadReport) -> Vec<u8> {
+fn inflate(data: &[u8], offset: u64, budget: &UnpackBudget, report: &mut ReadReport) -> Vec<u8> {
     let mut out = Vec::new();
     let mut decoder = ZlibDecoder::new(data);
     let result = budget.read_to_end(&mut decoder, &mut out);
@@ -249,7 +251,7 @@ pub(super) fn inflate(data: &[u8], offset: u64, budget: &UnpackBudget, report: &
 
 /// The zlib stream that `text` holds in base64, as `systrace --compress` once wrote it into a page; `None`
 /// where the text is something else.
-pub(super) fn base64_zlib(text: &[u8]) -> Option<Vec<u8>> {
+fn base64_zlib(text: &[u8]) -> Option<Vec<u8>> {
     // The four levels of zlib begin with the bytes 78 01, 78 5e, 78 9c and 78 da.
     if ![&b"eA"[..], b"eF", b"eJ", b"eN"].iter().any(|start| text.starts_with(start)) {
         return None;

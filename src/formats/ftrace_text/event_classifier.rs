@@ -302,14 +302,16 @@ fn arguments<'a>(
     values: &mut [Value<'a>; MAX_FIELDS],
 ) -> Option<usize> {
     let is_key = |key: &[u8]| !key.is_empty() && key.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
-    let (mut at, mut n) = (0, 0);
+    let mut at = 0;
+    let mut n = 0;
     let mut value_starts = [0; MAX_FIELDS];
     let mut value_ends = [0; MAX_FIELDS];
     for part in text.split(|b| *b == b',') {
         let colon = part.iter().position(|b| *b == b':').filter(|colon| is_key(part[..*colon].trim_ascii()));
         match colon {
             Some(colon) if n < MAX_FIELDS && !keys[..n].contains(&part[..colon].trim_ascii()) => {
-                (keys[n], value_starts[n]) = (part[..colon].trim_ascii(), at + colon + 1);
+                keys[n] = part[..colon].trim_ascii();
+                value_starts[n] = at + colon + 1;
                 n += 1;
             }
             _ if n == 0 && !text.is_empty() => return None,
@@ -342,14 +344,16 @@ fn pairs<'a>(
         (len > 0 && text[from + len] == b'=').then_some(from + len)
     };
     let mut end = key_end(0)?;
-    let (mut start, mut n) = (0, 0);
+    let mut start = 0;
+    let mut n = 0;
     loop {
         let mut value_end = text.len();
         let mut next = None;
         let mut from = end + 1;
         while let Some(blank) = memchr::memchr(b' ', &text[from..]).map(|at| from + at) {
             if let Some(key) = key_end(blank + 1) {
-                (value_end, next) = (blank, Some((blank + 1, key)));
+                value_end = blank;
+                next = Some((blank + 1, key));
                 break;
             }
             from = blank + 1;
@@ -363,7 +367,10 @@ fn pairs<'a>(
         values[n] = integer(value).unwrap_or(Value::Str(value));
         n += 1;
         match next {
-            Some(found) => (start, end) = found,
+            Some((next_start, next_end)) => {
+                start = next_start;
+                end = next_end;
+            }
             None => return Some(n),
         }
     }

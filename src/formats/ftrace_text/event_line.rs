@@ -3,6 +3,7 @@
 //! `trace-cmd report`.
 
 use crate::ftrace::trace_flags;
+use crate::progress;
 
 /// A line with an event, parsed up to the event's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +27,8 @@ pub(super) struct EventLine<'a> {
 pub(super) enum OtherLine {
     /// A CPU lost events here; `count` is their number, if the line states it.
     Lost { cpu: u32, count: Option<u64> },
-    /// `entries-in-buffer/entries-written: held/written`: the events in this file, and those ever written.
-    Entries { held: u64, written: u64 },
+    /// `entries-in-buffer/entries-written: in_file/written`: the events in this file, and those ever written.
+    Entries { in_file: u64, written: u64 },
     /// `cpus=n`: the number of CPUs, as trace-cmd writes it.
     Cpus(u32),
     /// A comment or a header from which nothing is taken.
@@ -80,7 +81,7 @@ type FlagsAndTime<'a> = (Option<&'a [u8]>, u64, u8, &'a [u8]);
 /// The flags that every kernel prints: interrupts, rescheduling, context and preempt count. The time may
 /// follow them without a blank, as some tools write it.
 const FLAGS: usize = 4;
-/// What stands for a flag (`trace_print_lat_fmt()` in kernel/trace/trace_output.c).
+/// The characters that stand for a flag (`trace_print_lat_fmt()` in kernel/trace/trace_output.c).
 const FLAG_LETTERS: &[u8] = b".dDXbBNnpLlHhsZz0123456789abcdef";
 
 /// The flags, the time in ns, its decimals and the rest of ` d..2 1136.097253: …`, which follows the CPU's
@@ -151,9 +152,10 @@ pub(super) fn parse_other(line: &[u8]) -> OtherLine {
         return OtherLine::Lost { cpu: cpu as u32, count };
     }
     if let Some(rest) = line.strip_prefix(b"# entries-in-buffer/entries-written: ") {
-        let numbers = decimal(rest).and_then(|(held, len)| Some((held, decimal(rest.get(len + 1..)?)?.0)));
+        let numbers =
+            decimal(rest).and_then(|(in_file, len)| Some((in_file, decimal(rest.get(len + 1..)?)?.0)));
         return match numbers {
-            Some((held, written)) => OtherLine::Entries { held, written },
+            Some((in_file, written)) => OtherLine::Entries { in_file, written },
             None => OtherLine::Comment,
         };
     }
@@ -166,6 +168,32 @@ pub(super) fn parse_other(line: &[u8]) -> OtherLine {
     } else {
         OtherLine::Unknown
     }
+}
+
+/// After so many bytes the progress is told.
+const PROGRESS_STEP_BYTES: usize = 64 << 10;
+
+/// The lines of `text` without their ends, each with its offset in bytes. A line may end with `\n`, with the
+/// `\r\n` of Windows, or with `\r\r\n`, into which an old `adb shell` turns `\r\n`.
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = 0;
+    let mut reported = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..).filter(|r| !r.is_empty())?;
+        let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let start = at;
+        at += len + 1;
+        if at - reported >= PROGRESS_STEP_BYTES {
+            progress::advance((at - reported) as u64);
+            reported = at;
+        }
+        Some((start, trim_carriage_returns(&rest[..len])))
+    })
+}
+
+fn trim_carriage_returns(line: &[u8]) -> &[u8] {
+    let count = line.iter().rev().take_while(|b| **b == b'\r').count();
+    &line[..line.len() - count]
 }
 
 #[cfg(test)]
@@ -210,7 +238,7 @@ mod tests {
         assert_eq!(parse_other(b"CPU:2 [LOST 17 EVENTS]"), OtherLine::Lost { cpu: 2, count: Some(17) });
         assert_eq!(
             parse_other(b"# entries-in-buffer/entries-written: 69657/223807   #P:2"),
-            OtherLine::Entries { held: 69657, written: 223_807 }
+            OtherLine::Entries { in_file: 69657, written: 223_807 }
         );
         assert_eq!(parse_other(b"what is this"), OtherLine::Unknown);
     }

@@ -5,26 +5,24 @@
 //! [`event_classifier`] turns the rest of the line into an event type and field values.
 
 mod container;
-mod detect;
 mod event_classifier;
 mod event_line;
-mod lines;
 mod ps_table;
 
 use std::io;
 use std::ops::Range;
 
-use super::event_catalog;
 use super::input::Input;
 use super::unpack_budget::{UnpackBudget, UnpackLimit};
-use super::{Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink};
+use super::{
+    Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink, event_catalog,
+};
 use crate::clock::{Clock, Snapshots};
+use crate::formats::input::DETECTION_BYTES;
 use container::TextContents;
+pub(super) use container::is_html_page;
 use event_classifier::{EventClassifier, FieldValues};
-use event_line::{EventLine, OtherLine};
-use lines::lines;
-
-pub(super) use detect::{detect, detect_html, is_html_page};
+use event_line::{EventLine, OtherLine, lines};
 
 /// How many damaged lines are reported one by one. Further ones are only counted.
 const MAX_REPORTED_DAMAGE: usize = 10;
@@ -92,7 +90,8 @@ impl Recording for TextRecording<'_> {
         for table in &self.contents.ps_tables {
             ps_table::read(table, sink)?;
         }
-        let (report, classifier) = (self.opening_report.clone(), EventClassifier::default());
+        let report = self.opening_report.clone();
+        let classifier = EventClassifier::default();
         let mut reader = TextReader { sink, report, classifier, announced_events: 0, unknown_lines: 0 };
         for text in &self.contents.traces {
             reader.read_text(text, order)?;
@@ -149,10 +148,10 @@ impl TextReader<'_> {
                     self.report.cpus.entry(cpu).or_default().add_loss(count);
                     self.sink.lost(cpu, count)?;
                 }
-                OtherLine::Entries { held, written } => {
-                    self.announced_events = self.announced_events.saturating_add(held);
+                OtherLine::Entries { in_file, written } => {
+                    self.announced_events = self.announced_events.saturating_add(in_file);
                     let lost = &mut self.report.lost_anywhere;
-                    *lost = lost.saturating_add(written.saturating_sub(held));
+                    *lost = lost.saturating_add(written.saturating_sub(in_file));
                 }
                 OtherLine::Unknown => match &mut pending {
                     Some((line, event_end)) if may_continue(line.rest) && end < text.len() => {
@@ -214,7 +213,8 @@ impl TextReader<'_> {
     }
 
     fn finish(mut self) -> ReadReport {
-        let (events, announced) = (self.report.events(), self.announced_events);
+        let events = self.report.events();
+        let announced = self.announced_events;
         if events < announced {
             let what =
                 format!("the header announces {announced} events, {events} are here: the file was cut");
@@ -283,15 +283,63 @@ fn blocks_by_time(text: &[u8]) -> Option<Vec<TextBlock>> {
     Some(blocks)
 }
 
+/// The number of lines at the start of a text that are inspected.
+const DETECTION_LINES: usize = 400;
+
+/// Whether a file with these bytes is ftrace's text: it has ftrace's header, atrace's `TRACE:`, or a line
+/// with ` [000] … 12.345678: name:` among the first lines.
+pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
+    let head = first_bytes(bytes);
+    if head.trim_ascii_start().starts_with(b"# tracer:") {
+        return true;
+    }
+    let mut lines = head.split(|b| *b == b'\n').map(|l| l.trim_ascii()).take(DETECTION_LINES);
+    !is_html_page(head)
+        && lines.any(|line| {
+            line.starts_with(b"# tracer:")
+                || line.starts_with(b"TRACE:")
+                || line == b"capturing trace... done"
+                || line.starts_with(b"/proc/")
+                || line.starts_with(b"proc/")
+                || is_event_line(line)
+        })
+}
+
+fn first_bytes(bytes: &[u8]) -> &[u8] {
+    bytes.get(..DETECTION_BYTES).unwrap_or(bytes)
+}
+
+fn is_event_line(line: &[u8]) -> bool {
+    let Some(open) = line.iter().position(|b| *b == b'[') else { return false };
+    let Some(cpu) = line.get(open + 1..) else { return false };
+    let digits = cpu.iter().take_while(|b| b.is_ascii_digit()).count();
+    if digits == 0 || cpu.get(digits) != Some(&b']') {
+        return false;
+    }
+    // After the CPU and optional flags follow seconds with a fraction and a colon.
+    let mut words = cpu.get(digits + 1..).unwrap_or_default().split(|b| b.is_ascii_whitespace());
+    words.by_ref().filter(|w| !w.is_empty()).take(3).any(|word| {
+        let Some((b':', number)) = word.split_last() else { return false };
+        number.contains(&b'.') && number.iter().all(|b| b.is_ascii_digit() || *b == b'.')
+    })
+}
+
+/// Whether a file with these bytes is systrace's HTML page, in its old or its new form.
+pub(in crate::formats) fn detect_html(bytes: &[u8]) -> bool {
+    let sections: [&[u8]; 2] = [b"trace-data", b"linuxPerfData"];
+    is_html_page(first_bytes(bytes))
+        && sections.iter().any(|name| memchr::memmem::find(bytes, name).is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::formats::{EventType, ThreadInfo, Value};
 
     #[derive(Default)]
-    struct EventLog(Vec<String>);
+    struct TextEventLog(Vec<String>);
 
-    impl Sink for EventLog {
+    impl Sink for TextEventLog {
         fn thread(&mut self, t: &ThreadInfo<'_>) -> io::Result<()> {
             self.0.push(format!("thread {} of {:?}", t.tid, t.tgid));
             Ok(())
@@ -312,7 +360,7 @@ mod tests {
     }
 
     fn read_log(data: &[u8], order: Order) -> (Vec<String>, ReadReport) {
-        let mut log = EventLog::default();
+        let mut log = TextEventLog::default();
         let report = read(data, order, &mut log).unwrap();
         (log.0, report)
     }
@@ -350,6 +398,20 @@ mod tests {
             let (log, report) = read_log(&data, Order::Any);
             assert_eq!(log, TWO_READ, "{shown}");
             assert!(!report.is_lossy(), "{shown}: {report:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_behind_a_byte_order_mark_or_a_comment_is_a_page() {
+        let page = format!(
+            "<!DOCTYPE html><html><script class=\"trace-data\" type=\"application/text\">\n{TWO}</script></html>"
+        );
+        for before in ["", "\u{feff}", "<!-- saved by a browser -->\n"] {
+            let page = format!("{before}{page}");
+            assert!(detect_html(page.as_bytes()) && !detect(page.as_bytes()), "{before:?}");
+            let (log, report) = read_log(page.as_bytes(), Order::Any);
+            assert_eq!(log, TWO_READ, "{before:?}");
+            assert!(!report.is_lossy(), "{before:?}: {report:?}");
         }
     }
 

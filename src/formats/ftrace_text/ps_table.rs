@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::lines::lines;
+use super::event_line::lines;
 use crate::formats::{ProcessInfo, Sink, ThreadInfo};
 
 /// The offset in `text` at which the first such table begins.

@@ -100,10 +100,8 @@ impl Attribute {
         // The flags are a C bit field, whose bits a big-endian machine numbers from the other end of each
         // byte.
         let raw: [u8; 8] = *bytes.take(8)?.first_chunk()?;
-        let flags = match is_big_endian {
-            true => u64::from_le_bytes(raw.map(u8::reverse_bits)),
-            false => u64::from_le_bytes(raw),
-        };
+        let raw = if is_big_endian { raw.map(u8::reverse_bits) } else { raw };
+        let flags = u64::from_le_bytes(raw);
         let clock_id = data.get(CLOCK_ID_AT..).and_then(|rest| Bytes::new(rest, is_big_endian).u32());
         Some(Attribute {
             kind,
@@ -226,4 +224,57 @@ pub(super) fn event_descriptions(section: &[u8], is_big_endian: bool) -> Vec<Att
         all.push(attribute);
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A `perf_event_attr` with these values of `type`, `config`, the rate and the flags.
+    fn attribute(kind: u32, config: u64, rate: u64, flags: u64) -> Attribute {
+        let words = [config, rate, 0, 0, flags, 0, 0];
+        let fields = words.iter().flat_map(|word| word.to_le_bytes());
+        let data: Vec<u8> = kind.to_le_bytes().into_iter().chain([0; 4]).chain(fields).collect();
+        assert_eq!(data.len(), MIN_ATTRIBUTE_BYTES);
+        Attribute::parse(&data, false).unwrap()
+    }
+
+    #[test]
+    fn event_types_have_the_names_of_perf() {
+        let name = |kind, config| attribute(kind, config, 1, 0).event(false).name;
+        assert_eq!(name(TYPE_HARDWARE, 0), "cpu-cycles");
+        assert_eq!(name(TYPE_HARDWARE, 4 << 32), "cpu-cycles", "of another kind of core");
+        assert_eq!(name(TYPE_SOFTWARE, 0), "cpu-clock");
+        assert_eq!(name(TYPE_TRACEPOINT, 77), "tracepoint 77");
+        assert_eq!(name(9, 16), "event type 9, 0x10");
+    }
+
+    #[test]
+    fn the_rate_is_a_frequency_or_a_period() {
+        let frequency = attribute(TYPE_HARDWARE, 0, 4_000, FLAG_FREQ);
+        assert!(matches!(frequency.event(false).rate, SampleRate::Hz(4_000)));
+        assert_eq!(frequency.default_period(), 1);
+        let period = attribute(TYPE_HARDWARE, 0, 4_000, 0);
+        assert!(matches!(period.event(false).rate, SampleRate::Period(4_000)));
+        assert_eq!((period.default_period(), period.clock()), (4_000, Clock::TracePerf));
+    }
+
+    #[test]
+    fn the_bits_of_a_big_endian_machine_are_numbered_from_the_other_end() {
+        let mut data = [0; MIN_ATTRIBUTE_BYTES];
+        // FLAG_SAMPLE_ID_ALL is bit 18: in the third byte the third bit from the top.
+        data[40 + 2] = 0b0010_0000;
+        assert!(Attribute::parse(&data, true).unwrap().has_sample_id_all());
+        assert!(!Attribute::parse(&data, false).unwrap().has_sample_id_all());
+    }
+
+    #[test]
+    fn values_of_a_group_share_their_times() {
+        let format = READ_TIME_ENABLED | READ_TIME_RUNNING | READ_ID | READ_GROUP;
+        let group = Attribute { read_format: format, ..Attribute::default() };
+        assert!(group.reads_group());
+        assert_eq!(group.read_bytes(Some(3)), Some(8 * (3 * 2 + 2)));
+        assert_eq!(group.read_bytes(None), Some(8 * 4));
+        assert_eq!(group.read_bytes(Some(u64::MAX)), None);
+    }
 }

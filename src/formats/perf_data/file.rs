@@ -4,13 +4,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
 use super::attribute::{Attribute, MIN_ATTRIBUTE_BYTES, event_descriptions};
 use super::bytes::{Bytes, lossy};
-use super::compressed;
 use super::features::{self, feature};
 use super::records::{HEADER_BYTES, RecordHeader, record_type};
 use crate::formats::Damage;
-use crate::formats::unpack_budget::UnpackBudget;
+use crate::formats::unpack_budget::{OverUnpackLimit, UnpackBudget};
 
 /// The magic of a machine with the lowest byte first.
 pub(super) const MAGIC: &[u8] = b"PERFILE2";
@@ -66,7 +67,7 @@ impl Section {
     }
 
     /// The bytes of the section that the file has.
-    fn of<'a>(&self, data: &'a [u8]) -> &'a [u8] {
+    fn bytes<'a>(&self, data: &'a [u8]) -> &'a [u8] {
         let start = usize::try_from(self.offset).unwrap_or(usize::MAX).min(data.len());
         let end = self.offset.saturating_add(self.size);
         let end = usize::try_from(end).unwrap_or(usize::MAX).min(data.len());
@@ -116,7 +117,7 @@ impl<'a> PerfFile<'a> {
                         file is read as records";
             self.notes.push(what.to_owned());
         }
-        self.records = Cow::Borrowed(records.of(data));
+        self.records = Cow::Borrowed(records.bytes(data));
         self.records_at = records.offset;
         if !records.is_whole_in(data) {
             let what = format!(
@@ -128,11 +129,11 @@ impl<'a> PerfFile<'a> {
             return Some(());
         }
         let table = Section { offset: records.offset + records.size, size: u64::MAX };
-        let mut table = Bytes::new(table.of(data), self.is_big_endian);
+        let mut table = Bytes::new(table.bytes(data), self.is_big_endian);
         for number in (0..FEATURES).filter(|n| has_feature[*n as usize / 64] >> (n % 64) & 1 != 0) {
             let section = Section::parse(&mut table).filter(|section| section.is_whole_in(data));
             match section {
-                Some(section) => _ = self.features.insert(number, section.of(data)),
+                Some(section) => _ = self.features.insert(number, section.bytes(data)),
                 None => self.damage.push(Damage {
                     offset: data.len() as u64,
                     what: format!(
@@ -151,11 +152,11 @@ impl<'a> PerfFile<'a> {
         let Some(attribute_size) = size.checked_sub(16).filter(|size| *size >= MIN_ATTRIBUTE_BYTES) else {
             return;
         };
-        for entry in section.of(data).chunks_exact(size).take(MAX_ATTRIBUTES) {
+        for entry in section.bytes(data).chunks_exact(size).take(MAX_ATTRIBUTES) {
             let (attribute, ids) = entry.split_at(attribute_size);
             let Some(mut attribute) = Attribute::parse(attribute, self.is_big_endian) else { return };
             if let Some(ids) = Section::parse(&mut Bytes::new(ids, self.is_big_endian)) {
-                let mut ids = Bytes::new(ids.of(data), self.is_big_endian);
+                let mut ids = Bytes::new(ids.bytes(data), self.is_big_endian);
                 attribute.ids.extend(std::iter::from_fn(|| ids.u64()));
             }
             self.attributes.push(attribute);
@@ -221,7 +222,9 @@ impl<'a> PerfFile<'a> {
         for line in self.meta_info().get("event_type_info").map_or("", String::as_str).lines() {
             // A name of a tracepoint has no comma.
             let mut parts = line.split(',');
-            let (name, kind, config) = (parts.next(), parts.next(), parts.next());
+            let name = parts.next();
+            let kind = parts.next();
+            let config = parts.next();
             let number = |text: Option<&str>| text.and_then(|text| text.trim().parse::<u64>().ok());
             let (Some(name), Some(kind), Some(config)) = (name, number(kind), number(config)) else {
                 continue;
@@ -234,7 +237,7 @@ impl<'a> PerfFile<'a> {
         }
     }
 
-    /// What simpleperf writes about a recording.
+    /// The facts that simpleperf writes about a recording.
     pub(super) fn meta_info(&self) -> BTreeMap<String, String> {
         self.features.get(&feature::META_INFO).map_or_else(BTreeMap::new, |section| {
             let mut bytes = Bytes::new(section, self.is_big_endian);
@@ -257,12 +260,124 @@ impl<'a> PerfFile<'a> {
     }
 
     fn unpack(&mut self, budget: &UnpackBudget) {
-        let unpacked = compressed::unpack(&self.records, self.records_at, self.is_big_endian, budget);
+        let unpacked = unpack(&self.records, self.records_at, self.is_big_endian, budget);
         if let Some((records, damage)) = unpacked {
             self.records = Cow::Owned(records);
             self.records_at = 0;
             self.is_compressed = true;
             self.damage.extend(damage);
         }
+    }
+}
+
+/// Bytes that are unpacked at a time.
+const STEP_BYTES: usize = 128 << 10;
+
+/// The records with the compressed ones unpacked in their places, and the damage. `None` where no record is
+/// compressed.
+fn unpack(
+    records: &[u8],
+    records_at: u64,
+    is_big_endian: bool,
+    budget: &UnpackBudget,
+) -> Option<(Vec<u8>, Option<Damage>)> {
+    let mut at = 0;
+    let mut unpacked: Option<Unpacker> = None;
+    let mut plain_from = 0;
+    let failed = |at: usize, what: String| {
+        Some(Damage {
+            offset: records_at + at as u64,
+            what: format!("{what}; the records from here on are not read"),
+        })
+    };
+    while let Some(header) = RecordHeader::parse(records, at, is_big_endian) {
+        let Some(body) = records.get(at + HEADER_BYTES..at + header.size) else { break };
+        let end =
+            (at + header.size).saturating_add(header.data_behind(body, is_big_endian)).min(records.len());
+        let packed = match header.kind {
+            record_type::COMPRESSED => Some(body),
+            record_type::COMPRESSED2 => {
+                let mut bytes = Bytes::new(body, is_big_endian);
+                bytes.u64().and_then(|len| bytes.take_u64_len(len))
+            }
+            _ => None,
+        };
+        if let Some(packed) = packed {
+            let unpacker = match &mut unpacked {
+                Some(unpacker) => unpacker,
+                none => match Unpacker::new() {
+                    Ok(unpacker) => none.insert(unpacker),
+                    Err(error) => return Some((Vec::new(), failed(at, error.to_string()))),
+                },
+            };
+            let plain = &records[plain_from..at];
+            let taken = budget.take(plain.len() as u64).map_err(UnpackError::from);
+            unpacker.out.extend_from_slice(plain);
+            plain_from = end;
+            let result = taken.and_then(|()| unpacker.add(packed, is_big_endian, budget));
+            if let Err(error) = result {
+                return unpacked.map(|unpacker| (unpacker.out, failed(at, error.to_string())));
+            }
+        }
+        at = end;
+    }
+    let mut unpacker = unpacked?;
+    unpacker.out.extend_from_slice(&records[plain_from..]);
+    let left = unpacker.partial.len();
+    let damage =
+        (left > 0).then(|| failed(records.len(), format!("{left} bytes of a compressed record are cut")));
+    Some((unpacker.out, damage.flatten()))
+}
+
+/// Why a compressed record is not unpacked.
+#[derive(Debug, thiserror::Error)]
+enum UnpackError {
+    #[error("can't be unpacked: {0}")]
+    Damaged(std::io::Error),
+    #[error(transparent)]
+    OverLimit(#[from] OverUnpackLimit),
+}
+
+/// Unpacks records that `perf record -z` and `simpleperf record -z` have compressed with Zstandard: one
+/// stream over the contents of all records `COMPRESSED` of the file. A record may begin in one of them and
+/// end in the next.
+struct Unpacker {
+    decoder: Decoder<'static>,
+    out: Vec<u8>,
+    /// The beginning of a record whose end is in the next compressed record.
+    partial: Vec<u8>,
+}
+
+impl Unpacker {
+    fn new() -> std::io::Result<Unpacker> {
+        Ok(Unpacker { decoder: Decoder::new()?, out: Vec::new(), partial: Vec::new() })
+    }
+
+    /// Unpacks the content of one record, and appends the records that are whole.
+    fn add(&mut self, packed: &[u8], is_big_endian: bool, budget: &UnpackBudget) -> Result<(), UnpackError> {
+        let mut input = InBuffer::around(packed);
+        let mut step = vec![0u8; STEP_BYTES];
+        loop {
+            let mut output = OutBuffer::around(step.as_mut_slice());
+            let before = input.pos();
+            self.decoder.run(&mut input, &mut output).map_err(UnpackError::Damaged)?;
+            let written = output.pos();
+            budget.take(written as u64)?;
+            self.partial.extend_from_slice(&step[..written]);
+            let is_done = input.pos() == packed.len() && written < STEP_BYTES;
+            if is_done || (input.pos() == before && written == 0) {
+                break;
+            }
+        }
+        let mut end = 0;
+        while let Some(header) = RecordHeader::parse(&self.partial, end, is_big_endian) {
+            if end + header.size > self.partial.len() {
+                break;
+            }
+            end += header.size;
+        }
+        self.out.extend_from_slice(&self.partial[..end]);
+        self.partial.drain(..end);
+        Ok(())
     }
 }

@@ -9,17 +9,13 @@
 //! in the file, refuses a file that is cut, and copies each record; so the tests alone use it, as a second
 //! reader to compare with.
 
-mod address_space;
 mod attribute;
 mod bytes;
-mod compressed;
 mod features;
 mod file;
-mod layout;
 mod read;
 mod records;
 mod resolver;
-mod symbols;
 
 use std::io;
 

@@ -4,13 +4,11 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
-use super::address_space::Map;
 use super::bytes::{Bytes, lossy};
-use super::features::{self, feature};
+use super::features::{self, FileSymbols, FileType, feature};
 use super::file::PerfFile;
-use super::records::{Layouts, Record, RecordWalk, record_type};
-use super::resolver::{KERNEL_PATH, Resolver};
-use super::symbols::{FileSymbols, FileType};
+use super::records::{Layouts, PerfRecord, RecordWalk, record_type};
+use super::resolver::{KERNEL_PATH, Map, Resolver};
 use crate::formats::Damage;
 use crate::formats::samples::{Sample, SampleCollector, SampleReading, SampleSink, SampleTables};
 use crate::progress::{self, Pass};
@@ -38,7 +36,7 @@ pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result
     let mut files = features::files(section(feature::FILE), is_big_endian);
     files.extend(features::files2(section(feature::FILE2), is_big_endian));
     let build_ids = features::build_ids(section(feature::BUILD_ID), is_big_endian);
-    let mut reader = Reader {
+    let mut reader = PerfReader {
         is_big_endian,
         layouts: Layouts::new(&file.attributes, is_big_endian),
         resolver: Resolver::new(files, build_ids, is_big_endian, file.is_simpleperf()),
@@ -52,18 +50,18 @@ pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result
     reader.collector.reading.tables = tables;
     let _pass = Pass::begin("reading samples", file.records.len() as u64);
     let mut walk = RecordWalk::new(&file.records, is_big_endian);
-    let mut told = 0;
+    let mut reported = 0;
     while let Some(record) = walk.next(&reader.layouts) {
         reader.record(&record, sink)?;
-        if walk.position() - told > PROGRESS_BYTES {
-            progress::advance((walk.position() - told) as u64);
-            told = walk.position();
+        if walk.position() - reported > PROGRESS_BYTES {
+            progress::advance((walk.position() - reported) as u64);
+            reported = walk.position();
         }
     }
     reader.finish(file, walk.broken_at, sink)
 }
 
-struct Reader {
+struct PerfReader {
     is_big_endian: bool,
     layouts: Layouts,
     resolver: Resolver,
@@ -80,8 +78,8 @@ struct Reader {
     without_frames: u64,
 }
 
-impl Reader {
-    fn record(&mut self, record: &Record<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+impl PerfReader {
+    fn record(&mut self, record: &PerfRecord<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
         match record.kind {
             record_type::SAMPLE => return self.sample(record, sink),
             record_type::SWITCH | record_type::SWITCH_CPU_WIDE => return self.switch(record, sink),
@@ -106,8 +104,8 @@ impl Reader {
         Bytes::new(body, self.is_big_endian)
     }
 
-    fn sample(&mut self, record: &Record<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
-        let layout = &self.layouts.of[record.attribute];
+    fn sample(&mut self, record: &PerfRecord<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+        let layout = &self.layouts.list[record.attribute];
         let Some(raw) = layout.sample(record.body) else {
             self.short += 1;
             return Ok(());
@@ -130,11 +128,11 @@ impl Reader {
         index
     }
 
-    fn switch(&mut self, record: &Record<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+    fn switch(&mut self, record: &PerfRecord<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
         if record.misc & SWITCH_OUT != 0 {
             return Ok(());
         }
-        let thread = self.layouts.of[record.attribute].thread(record.body);
+        let thread = self.layouts.list[record.attribute].thread(record.body);
         match thread.and_then(|key| self.threads.get(&key)) {
             Some(thread) => self.collector.runs_again(*thread, record.time, sink),
             None => Ok(()),
@@ -142,10 +140,13 @@ impl Reader {
     }
 
     /// A process, or the kernel, maps a part of a file.
-    fn map(&mut self, record: &Record<'_>, is_second_form: bool) -> Option<()> {
+    fn map(&mut self, record: &PerfRecord<'_>, is_second_form: bool) -> Option<()> {
         let mut bytes = self.bytes(record.body);
-        let (pid, _tid) = (bytes.u32()?, bytes.u32()?);
-        let (start, len, offset) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
+        let pid = bytes.u32()?;
+        let _tid = bytes.u32()?;
+        let start = bytes.u64()?;
+        let len = bytes.u64()?;
+        let offset = bytes.u64()?;
         let mut prot = 0;
         if is_second_form {
             // The device, the inode and its generation, or a build id.
@@ -161,16 +162,18 @@ impl Reader {
         let module = self.resolver.module(&mut self.collector.reading.tables, &path);
         let is_jit_symbols = prot & JIT_SYMBOLS != 0;
         let map = Map { start, end, offset, module, is_jit_symbols };
-        match record.misc & CPU_MODE == KERNEL_MODE {
-            true => self.resolver.spaces.add_kernel(map),
-            false => self.resolver.spaces.add(pid, map),
+        if record.misc & CPU_MODE == KERNEL_MODE {
+            self.resolver.spaces.add_kernel(map);
+        } else {
+            self.resolver.spaces.add(pid, map);
         }
         Some(())
     }
 
     fn comm(&mut self, body: &[u8]) -> Option<()> {
         let mut bytes = self.bytes(body);
-        let (pid, tid) = (bytes.u32()?, bytes.u32()?);
+        let pid = bytes.u32()?;
+        let tid = bytes.u32()?;
         let name = lossy(bytes.text());
         if let Some(thread) = self.threads.get(&(pid, tid)) {
             self.collector.reading.tables.threads[*thread as usize].name.clone_from(&name);
@@ -181,7 +184,10 @@ impl Reader {
 
     fn fork(&mut self, body: &[u8]) -> Option<()> {
         let mut bytes = self.bytes(body);
-        let (pid, parent, tid, parent_thread) = (bytes.u32()?, bytes.u32()?, bytes.u32()?, bytes.u32()?);
+        let pid = bytes.u32()?;
+        let parent = bytes.u32()?;
+        let tid = bytes.u32()?;
+        let parent_thread = bytes.u32()?;
         self.resolver.spaces.fork(pid, parent);
         if let Some(name) = self.names.get(&parent_thread).cloned() {
             self.names.insert(tid, name);
@@ -201,8 +207,10 @@ impl Reader {
     /// A function that the kernel has made while it ran, of BPF for one.
     fn kernel_symbol(&mut self, body: &[u8]) -> Option<()> {
         let mut bytes = self.bytes(body);
-        let (start, len) = (bytes.u64()?, bytes.u32()?);
-        let (_kind, flags) = (bytes.u16()?, bytes.u16()?);
+        let start = bytes.u64()?;
+        let len = bytes.u32()?;
+        let _kind = bytes.u16()?;
+        let flags = bytes.u16()?;
         const UNREGISTERS: u16 = 1;
         let name = lossy(bytes.text());
         if flags & UNREGISTERS != 0 || len == 0 {
@@ -210,7 +218,7 @@ impl Reader {
         }
         let path = format!("[{name}]");
         let module = self.resolver.module(&mut self.collector.reading.tables, &path);
-        let mut file = FileSymbols::of(path, FileType::SymbolMap, 0);
+        let mut file = FileSymbols::new(path, FileType::SymbolMap, 0);
         file.add(start, u64::from(len), name.as_bytes());
         self.resolver.add_file(file);
         let end = start.saturating_add(u64::from(len));
@@ -221,7 +229,7 @@ impl Reader {
     fn kallsyms(&mut self, body: &[u8]) {
         let mut bytes = self.bytes(body);
         let Some(text) = bytes.u32().and_then(|len| bytes.take(len as usize)) else { return };
-        let mut file = FileSymbols::of(KERNEL_PATH.to_owned(), FileType::Kernel, 0);
+        let mut file = FileSymbols::new(KERNEL_PATH.to_owned(), FileType::Kernel, 0);
         file.add_kallsyms(text);
         self.resolver.add_file(file);
     }
@@ -229,16 +237,20 @@ impl Reader {
     /// A file, of simpleperf's first versions; its symbols follow.
     fn old_file(&mut self, body: &[u8]) -> Option<()> {
         let mut bytes = self.bytes(body);
-        let (kind, id, min_vaddr) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
-        let kind = FileType::of(u32::try_from(kind).unwrap_or(u32::MAX));
-        let file = FileSymbols::of(lossy(bytes.text()), kind, min_vaddr);
+        let kind = bytes.u64()?;
+        let id = bytes.u64()?;
+        let min_vaddr = bytes.u64()?;
+        let kind = FileType::from_number(u32::try_from(kind).unwrap_or(u32::MAX));
+        let file = FileSymbols::new(lossy(bytes.text()), kind, min_vaddr);
         self.old_files.insert(id, file);
         Some(())
     }
 
     fn old_symbol(&mut self, body: &[u8]) -> Option<()> {
         let mut bytes = self.bytes(body);
-        let (address, len, id) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
+        let address = bytes.u64()?;
+        let len = bytes.u64()?;
+        let id = bytes.u64()?;
         let file = self.old_files.get_mut(&id)?;
         file.add(address, len, bytes.text());
         Some(())

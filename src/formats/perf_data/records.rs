@@ -5,9 +5,8 @@
 //! record is older than the newest one of the round before. simpleperf writes no such records, but its
 //! records are nearly in order.
 
-use super::attribute::Attribute;
+use super::attribute::{Attribute, sample_type as bit};
 use super::bytes::Bytes;
-use super::layout::RecordLayout;
 
 /// The size of a record's header, bytes.
 pub(super) const HEADER_BYTES: usize = 8;
@@ -58,11 +57,14 @@ impl RecordHeader {
     #[inline]
     pub(super) fn parse(records: &[u8], at: usize, is_big_endian: bool) -> Option<RecordHeader> {
         let mut bytes = Bytes::new(records.get(at..)?, is_big_endian);
-        let (kind, misc, size) = (bytes.u32()?, bytes.u16()?, bytes.u16()?);
+        let kind = bytes.u32()?;
+        let misc = bytes.u16()?;
+        let size = bytes.u16()?;
         // simpleperf's own records have a size of 32 bits, whose upper half is in the place of `misc`.
-        let (misc, size) = match kind >= record_type::FIRST_OF_SIMPLEPERF {
-            true => (0, usize::from(misc) << 16 | usize::from(size)),
-            false => (misc, usize::from(size)),
+        let (misc, size) = if kind >= record_type::FIRST_OF_SIMPLEPERF {
+            (0, usize::from(misc) << 16 | usize::from(size))
+        } else {
+            (misc, usize::from(size))
         };
         (size >= HEADER_BYTES).then_some(RecordHeader { kind, misc, size })
     }
@@ -81,7 +83,7 @@ impl RecordHeader {
 
 /// One record.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Record<'a> {
+pub(super) struct PerfRecord<'a> {
     pub kind: u32,
     pub misc: u16,
     pub body: &'a [u8],
@@ -94,7 +96,7 @@ pub(super) struct Record<'a> {
 /// The layouts of the records of all event types.
 #[derive(Debug, Clone)]
 pub(super) struct Layouts {
-    pub of: Vec<RecordLayout>,
+    pub list: Vec<PerfRecordLayout>,
     by_id: rustc_hash::FxHashMap<u64, usize>,
     /// Whether ids lie at the same place in the records of all event types.
     has_ids: bool,
@@ -102,16 +104,17 @@ pub(super) struct Layouts {
 
 impl Layouts {
     pub(super) fn new(attributes: &[Attribute], is_big_endian: bool) -> Layouts {
-        let of: Vec<RecordLayout> = attributes.iter().map(|a| RecordLayout::new(a, is_big_endian)).collect();
+        let list: Vec<PerfRecordLayout> =
+            attributes.iter().map(|a| PerfRecordLayout::new(a, is_big_endian)).collect();
         let ids = attributes.iter().enumerate();
         let by_id = ids.flat_map(|(n, attribute)| attribute.ids.iter().map(move |id| (*id, n))).collect();
-        let has_ids = of.len() > 1 && of.iter().all(|layout| layout.has_ids_where(&of[0]));
-        Layouts { of, by_id, has_ids }
+        let has_ids = list.len() > 1 && list.iter().all(|layout| layout.has_ids_where(&list[0]));
+        Layouts { list, by_id, has_ids }
     }
 
     /// Adds an id of an event type.
     pub(super) fn add_id(&mut self, attribute: usize, id: u64) {
-        if attribute < self.of.len() {
+        if attribute < self.list.len() {
             self.by_id.insert(id, attribute);
         }
     }
@@ -122,7 +125,7 @@ impl Layouts {
         if !self.has_ids {
             return 0;
         }
-        let id = self.of[0].id(is_sample, body);
+        let id = self.list[0].id(is_sample, body);
         id.and_then(|id| self.by_id.get(&id)).copied().unwrap_or(0)
     }
 }
@@ -182,7 +185,7 @@ impl<'a> RecordWalk<'a> {
 
     /// The next record in the order of time.
     #[inline]
-    pub(super) fn next(&mut self, layouts: &Layouts) -> Option<Record<'a>> {
+    pub(super) fn next(&mut self, layouts: &Layouts) -> Option<PerfRecord<'a>> {
         while self.returned == self.due {
             if !self.fill(layouts) {
                 return None;
@@ -193,7 +196,7 @@ impl<'a> RecordWalk<'a> {
         let header = RecordHeader::parse(self.records, at, self.is_big_endian)?;
         let body = self.records.get(at + HEADER_BYTES..at + header.size)?;
         let attribute = layouts.attribute(header.kind == record_type::SAMPLE, body);
-        Some(Record { kind: header.kind, misc: header.misc, body, attribute, time })
+        Some(PerfRecord { kind: header.kind, misc: header.misc, body, attribute, time })
     }
 
     /// Collects records until some are due. Returns whether any are.
@@ -222,7 +225,7 @@ impl<'a> RecordWalk<'a> {
             let is_of_kernel = header.kind < record_type::FIRST_OF_RECORDER;
             let is_sample = header.kind == record_type::SAMPLE;
             let time = is_of_kernel
-                .then(|| layouts.of[layouts.attribute(is_sample, body)].time(is_sample, body))
+                .then(|| layouts.list[layouts.attribute(is_sample, body)].time(is_sample, body))
                 .flatten();
             let time = time.unwrap_or(self.last_time);
             self.last_time = time;
@@ -267,5 +270,147 @@ impl<'a> RecordWalk<'a> {
     fn release_older_half(&mut self) {
         self.sort();
         self.due = self.waiting.len() / 2;
+    }
+}
+
+/// The fields of a sample that are used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RawSample<'a> {
+    pub ip: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub time: u64,
+    pub cpu: Option<u32>,
+    pub period: u64,
+    /// The stack's addresses of 8 bytes each, innermost first, with marks of the kernel between them.
+    pub chain: &'a [u8],
+}
+
+/// The layout of an event type's records.
+#[derive(Debug, Clone)]
+pub(super) struct PerfRecordLayout {
+    attribute: Attribute,
+    is_big_endian: bool,
+    /// Where a sample's time lies, bytes behind the record's header.
+    sample_time_at: Option<usize>,
+    /// Where a sample's id lies.
+    sample_id_at: Option<usize>,
+    /// Where the time of another record lies, bytes before its end.
+    other_time_from_end: Option<usize>,
+    /// Where the id of another record lies, bytes before its end.
+    other_id_from_end: Option<usize>,
+    /// Where the ids of the thread lie in another record, bytes before its end.
+    other_tid_from_end: Option<usize>,
+}
+
+impl PerfRecordLayout {
+    pub(super) fn new(attribute: &Attribute, is_big_endian: bool) -> PerfRecordLayout {
+        let kind = attribute.sample_type;
+        let has = |flag: u64| kind & flag != 0;
+        // In a sample the fields begin with these, of 8 bytes each.
+        let place = |wanted: u64, order: &[u64]| {
+            let before = order.iter().take_while(|flag| **flag != wanted).filter(|flag| has(**flag)).count();
+            has(wanted).then_some(8 * before)
+        };
+        const FIRST: [u64; 8] =
+            [bit::IDENTIFIER, bit::IP, bit::TID, bit::TIME, bit::ADDR, bit::ID, bit::STREAM_ID, bit::CPU];
+        // Other records end with these.
+        const LAST: [u64; 6] = [bit::IDENTIFIER, bit::CPU, bit::STREAM_ID, bit::ID, bit::TIME, bit::TID];
+        let from_end = |wanted: u64| {
+            let at = place(wanted, &LAST).filter(|_| attribute.has_sample_id_all());
+            at.map(|behind| behind + 8)
+        };
+        PerfRecordLayout {
+            attribute: attribute.clone(),
+            is_big_endian,
+            sample_time_at: place(bit::TIME, &FIRST),
+            sample_id_at: place(bit::IDENTIFIER, &FIRST).or_else(|| place(bit::ID, &FIRST)),
+            other_time_from_end: from_end(bit::TIME),
+            other_id_from_end: from_end(bit::IDENTIFIER).or_else(|| from_end(bit::ID)),
+            other_tid_from_end: from_end(bit::TID),
+        }
+    }
+
+    /// Whether the records of both event types have their ids at the same places, so that the id can be read
+    /// before it is known whose record it is.
+    pub(super) fn has_ids_where(&self, other: &PerfRecordLayout) -> bool {
+        self.sample_id_at == other.sample_id_at && self.other_id_from_end == other.other_id_from_end
+    }
+
+    fn word_at(&self, body: &[u8], at: usize) -> Option<u64> {
+        Bytes::new(body.get(at..)?, self.is_big_endian).u64()
+    }
+
+    /// The id of the event type in a record's body.
+    pub(super) fn id(&self, is_sample: bool, body: &[u8]) -> Option<u64> {
+        if is_sample {
+            self.word_at(body, self.sample_id_at?)
+        } else {
+            self.word_at(body, body.len().checked_sub(self.other_id_from_end?)?)
+        }
+    }
+
+    /// The time of a record.
+    pub(super) fn time(&self, is_sample: bool, body: &[u8]) -> Option<u64> {
+        if is_sample {
+            self.word_at(body, self.sample_time_at?)
+        } else {
+            self.word_at(body, body.len().checked_sub(self.other_time_from_end?)?)
+        }
+    }
+
+    /// The thread of a record that is no sample: its process and its id.
+    pub(super) fn thread(&self, body: &[u8]) -> Option<(u32, u32)> {
+        let at = body.len().checked_sub(self.other_tid_from_end?)?;
+        let mut bytes = Bytes::new(body.get(at..)?, self.is_big_endian);
+        Some((bytes.u32()?, bytes.u32()?))
+    }
+
+    /// Whether samples have the raw memory of a stack in place of its frames.
+    pub(super) fn copies_stacks(&self) -> bool {
+        self.attribute.sample_type & bit::STACK_USER != 0
+    }
+
+    /// The fields of a sample, from the body of its record. `None` where the record is too short for them.
+    #[inline]
+    pub(super) fn sample<'a>(&self, body: &'a [u8]) -> Option<RawSample<'a>> {
+        let kind = self.attribute.sample_type;
+        let has = |flag: u64| kind & flag != 0;
+        let mut bytes = Bytes::new(body, self.is_big_endian);
+        let mut sample = RawSample { period: self.attribute.default_period(), ..RawSample::default() };
+        if has(bit::IDENTIFIER) {
+            bytes.u64()?;
+        }
+        if has(bit::IP) {
+            sample.ip = bytes.u64()?;
+        }
+        if has(bit::TID) {
+            sample.pid = bytes.u32()?;
+            sample.tid = bytes.u32()?;
+        }
+        if has(bit::TIME) {
+            sample.time = bytes.u64()?;
+        }
+        for flag in [bit::ADDR, bit::ID, bit::STREAM_ID] {
+            if has(flag) {
+                bytes.u64()?;
+            }
+        }
+        if has(bit::CPU) {
+            sample.cpu = Some(bytes.u32()?);
+            bytes.u32()?;
+        }
+        if has(bit::PERIOD) {
+            sample.period = bytes.u64()?;
+        }
+        if has(bit::READ) {
+            let values = if self.attribute.reads_group() { Some(bytes.u64()?) } else { None };
+            bytes.take_u64_len(self.attribute.read_bytes(values)?)?;
+        }
+        if has(bit::CALLCHAIN) {
+            let frames = bytes.u64()?;
+            sample.chain = bytes.take_u64_len(frames.checked_mul(8)?)?;
+        }
+        Some(sample)
     }
 }

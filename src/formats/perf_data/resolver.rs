@@ -5,12 +5,14 @@
 //! simpleperf/report_utils.cpp): code of `libart.so` on both sides of a Java method is hidden, but for what
 //! a bridge to JNI has called.
 
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
-use super::address_space::{AddressSpaces, Map};
 use super::bytes::Bytes;
-use super::layout::RawSample;
-use super::symbols::{FileSymbols, FileType};
+use super::features::{FileSymbols, FileType};
+use super::records::RawSample;
 use crate::formats::samples::{FrameIndex, FrameKind, SampleModule, SampleTables, readable};
 
 /// The path of the kernel itself.
@@ -29,9 +31,9 @@ const KERNEL_MARKS: [u64; 3] = [-32i64 as u64, -128i64 as u64, -2176i64 as u64];
 const CPU_MODE: u16 = 7;
 const KERNEL_MODES: [u16; 3] = [1, 3, 4];
 
-/// What a frame is to ART.
+/// The role of a frame in ART.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Role {
+struct FrameRole {
     /// A method that ART interprets or has compiled while it ran.
     is_java: bool,
     /// Code that was compiled while it ran.
@@ -44,9 +46,9 @@ struct Role {
 
 /// A frame of a stack that is being made.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct StackEntry {
     frame: u32,
-    role: Role,
+    role: FrameRole,
     is_hidden: bool,
 }
 
@@ -63,11 +65,11 @@ pub(super) struct Resolver {
     /// By module: the index of its file in `files`.
     file_of_module: Vec<Option<usize>>,
     frames: FrameIndex,
-    by_address: FxHashMap<(u64, u64, bool), (u32, Role)>,
+    by_address: FxHashMap<(u64, u64, bool), (u32, FrameRole)>,
     stacks: FxHashMap<(u64, u64), u32>,
     /// The modules of methods in DEX files, by the methods' names.
     java_methods: FxHashMap<Vec<u8>, String>,
-    entries: Vec<Entry>,
+    entries: Vec<StackEntry>,
 }
 
 impl Resolver {
@@ -193,7 +195,7 @@ impl Resolver {
         address: u64,
         looked_up: u64,
         in_kernel: bool,
-    ) -> Entry {
+    ) -> StackEntry {
         let is_shifted = address != looked_up;
         let key = (version, looked_up, in_kernel);
         let (frame, role) = match self.by_address.get(&key) {
@@ -206,7 +208,7 @@ impl Resolver {
                 found
             }
         };
-        Entry { frame, role, is_hidden: false }
+        StackEntry { frame, role, is_hidden: false }
     }
 
     /// The frame at an address, and what it is to ART.
@@ -217,14 +219,20 @@ impl Resolver {
         address: u64,
         looked_up: u64,
         in_kernel: bool,
-    ) -> (u32, Role) {
+    ) -> (u32, FrameRole) {
         let map =
             if in_kernel { self.spaces.find_kernel(looked_up) } else { self.spaces.find(pid, looked_up) };
         let module = match map {
             Some(map) => map.module,
             None => self.module(tables, if in_kernel { KERNEL_PATH } else { "" }),
         };
-        let mut place = Place { module, address, symbol: Vec::new(), role: Role::default(), is_dex: false };
+        let mut place = ResolvedAddress {
+            module,
+            address,
+            symbol: Vec::new(),
+            role: FrameRole::default(),
+            is_dex: false,
+        };
         self.find_symbol(&mut place, map, looked_up, in_kernel);
         if in_kernel && place.symbol.is_empty() {
             let kernel = self.module(tables, KERNEL_PATH);
@@ -257,7 +265,7 @@ impl Resolver {
         self.file_of_module.get(module as usize).copied().flatten().map(|file| &self.files[file])
     }
 
-    fn find_symbol(&self, place: &mut Place, map: Option<Map>, looked_up: u64, in_kernel: bool) {
+    fn find_symbol(&self, place: &mut ResolvedAddress, map: Option<Map>, looked_up: u64, in_kernel: bool) {
         let Some(map) = map else { return };
         let shift = place.address.wrapping_sub(looked_up);
         let file = self.file(map.module);
@@ -278,14 +286,14 @@ impl Resolver {
     }
 }
 
-/// What is known of an address.
-struct Place {
+/// The findings about an address.
+struct ResolvedAddress {
     module: u32,
     /// The address in the file.
     address: u64,
     /// The symbol's name, mangled; empty where there is none.
     symbol: Vec<u8>,
-    role: Role,
+    role: FrameRole,
     is_dex: bool,
 }
 
@@ -301,17 +309,18 @@ fn is_jit_file(path: &str) -> bool {
         || path.rsplit('/').next().is_some_and(|name| name.starts_with("TemporaryFile"))
 }
 
-fn kind_of(path: &str, place: &Place) -> FrameKind {
+fn kind_of(path: &str, place: &ResolvedAddress) -> FrameKind {
     const COMPILED: [&str; 4] = [".oat", ".odex", ".dex", ".vdex"];
     let is_method = |name: &[u8]| name.contains(&b'.') && !name.contains(&b'(') && !name.starts_with(b"_Z");
-    match place.role.is_java || COMPILED.iter().any(|end| path.ends_with(end)) && is_method(&place.symbol) {
-        true => FrameKind::Java,
-        false => FrameKind::Native,
+    if place.role.is_java || COMPILED.iter().any(|end| path.ends_with(end)) && is_method(&place.symbol) {
+        FrameKind::Java
+    } else {
+        FrameKind::Native
     }
 }
 
 /// Hides the code of ART beside frames of Java. `entries` are innermost first.
-fn hide_art(entries: &mut [Entry]) {
+fn hide_art(entries: &mut [StackEntry]) {
     let mut is_near_java = false;
     let mut bridges = Vec::new();
     for at in 0..entries.len() {
@@ -343,7 +352,7 @@ fn hide_art(entries: &mut [Entry]) {
 }
 
 /// ART may enter the compiled form of a method from its interpreted form: that is one call.
-fn hide_entries_into_jit(entries: &mut Vec<Entry>) {
+fn hide_entries_into_jit(entries: &mut Vec<StackEntry>) {
     let frames: Vec<(u32, bool)> = entries.iter().map(|entry| (entry.frame, entry.role.is_jit)).collect();
     let mut at = 0;
     entries.retain(|_| {
@@ -353,7 +362,7 @@ fn hide_entries_into_jit(entries: &mut Vec<Entry>) {
     });
 }
 
-/// What makes the stacks of two samples the same, as a number of 128 bits.
+/// The key of a sample's stack, a number of 128 bits. Samples with equal keys have the same stack.
 #[inline]
 fn key_of(version: u64, mode: u16, ip: u64, chain: &[u8]) -> (u64, u64) {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -371,4 +380,180 @@ fn key_of(version: u64, mode: u16, ip: u64, chain: &[u8]) -> (u64, u64) {
     }
     let len = chain.len() as u64;
     (fold(key.0 ^ len, B), fold(key.1 ^ len, A))
+}
+
+/// A piece of a file in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Map {
+    pub start: u64,
+    /// The address behind the last byte.
+    pub end: u64,
+    /// Where the piece begins in the file, bytes.
+    pub offset: u64,
+    /// Index of the file.
+    pub module: u32,
+    /// Whether the file has symbols of methods that were compiled while they ran, by addresses in memory.
+    pub is_jit_symbols: bool,
+}
+
+/// The pieces of one address space by the addresses where they begin. No two overlap.
+#[derive(Debug, Clone, Default)]
+struct Maps {
+    pieces: Rc<BTreeMap<u64, Map>>,
+    /// A number that no address space with other pieces has; 0 until somebody asks for it.
+    version: u32,
+}
+
+impl Maps {
+    /// Adds a piece, and returns how many pieces more are in memory.
+    fn add(&mut self, map: Map) -> usize {
+        let copied = if Rc::strong_count(&self.pieces) > 1 { self.pieces.len() } else { 0 };
+        let pieces = Rc::make_mut(&mut self.pieces);
+        let before = pieces.len();
+        // The new piece replaces all that it covers; the rest of a piece stays.
+        if let Some((_, piece)) = pieces.range(..map.start).next_back()
+            && piece.end > map.start
+        {
+            let piece = *piece;
+            pieces.insert(piece.start, Map { end: map.start, ..piece });
+            if piece.end > map.end {
+                insert_rest(pieces, piece, map.end);
+            }
+        }
+        while let Some((start, piece)) = pieces.range(map.start..map.end).next() {
+            let start = *start;
+            let piece = *piece;
+            pieces.remove(&start);
+            if piece.end > map.end {
+                insert_rest(pieces, piece, map.end);
+            }
+        }
+        pieces.insert(map.start, map);
+        self.version = 0;
+        (copied + pieces.len()).saturating_sub(if copied > 0 { 0 } else { before })
+    }
+
+    fn find(&self, address: u64) -> Option<Map> {
+        let (_, piece) = self.pieces.range(..=address).next_back()?;
+        (address < piece.end).then_some(*piece)
+    }
+}
+
+/// Keeps the end of a piece whose beginning is hidden.
+fn insert_rest(pieces: &mut BTreeMap<u64, Map>, piece: Map, start: u64) {
+    let offset = piece.offset.wrapping_add(start - piece.start);
+    pieces.insert(start, Map { start, offset, ..piece });
+}
+
+/// The most pieces that are kept in memory, of all processes: some 300 MB. A process has at most 65,530
+/// pieces where nobody has changed the kernel's limit.
+const MAX_PIECES: usize = 4 << 20;
+
+/// The address spaces of all processes, and that of the kernel.
+#[derive(Debug, Default)]
+pub(super) struct AddressSpaces {
+    processes: FxHashMap<u32, Maps>,
+    kernel: Maps,
+    versions: u32,
+    pieces: usize,
+    /// How many pieces were left out because there were too many.
+    pub left_out: u64,
+}
+
+impl AddressSpaces {
+    /// A process maps a piece of a file.
+    pub(super) fn add(&mut self, pid: u32, map: Map) {
+        if self.pieces < MAX_PIECES {
+            self.pieces += self.processes.entry(pid).or_default().add(map);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// A piece of the kernel, or one of its modules.
+    pub(super) fn add_kernel(&mut self, map: Map) {
+        if self.pieces < MAX_PIECES {
+            self.pieces += self.kernel.add(map);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// A new process begins with the pieces of its parent.
+    pub(super) fn fork(&mut self, pid: u32, parent: u32) {
+        if pid != parent
+            && let Some(maps) = self.processes.get(&parent).cloned()
+        {
+            self.processes.insert(pid, maps);
+        }
+    }
+
+    /// The piece at an address of a process.
+    pub(super) fn find(&self, pid: u32, address: u64) -> Option<Map> {
+        self.processes.get(&pid)?.find(address)
+    }
+
+    /// The piece of the kernel at an address.
+    pub(super) fn find_kernel(&self, address: u64) -> Option<Map> {
+        self.kernel.find(address)
+    }
+
+    /// A number that changes whenever an address of the process, or of the kernel, may mean something else.
+    pub(super) fn version(&mut self, pid: u32) -> u64 {
+        let versions = &mut self.versions;
+        let mut version_of = |maps: &mut Maps| {
+            if maps.version == 0 {
+                *versions += 1;
+                maps.version = *versions;
+            }
+            u64::from(maps.version)
+        };
+        let kernel = version_of(&mut self.kernel);
+        let process = self.processes.entry(pid).or_default();
+        kernel << 32 | version_of(process)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(start: u64, end: u64, module: u32) -> Map {
+        Map { start, end, offset: 0, module, is_jit_symbols: false }
+    }
+
+    #[test]
+    fn a_new_piece_hides_what_it_covers_and_no_more() {
+        let mut spaces = AddressSpaces::default();
+        spaces.add(1, map(100, 200, 0));
+        spaces.add(1, map(300, 400, 1));
+        spaces.add(1, map(150, 160, 2));
+        spaces.add(1, map(190, 310, 3));
+        let found =
+            |address| spaces.find(1, address).map(|map| (map.module, address - map.start + map.offset));
+        assert_eq!(found(99), None);
+        assert_eq!(found(149), Some((0, 49)));
+        assert_eq!(found(150), Some((2, 0)));
+        assert_eq!(found(160), Some((0, 60)));
+        assert_eq!(found(189), Some((0, 89)));
+        assert_eq!(found(190), Some((3, 0)));
+        assert_eq!(found(309), Some((3, 119)));
+        assert_eq!(found(310), Some((1, 10)));
+        assert_eq!(found(400), None);
+    }
+
+    #[test]
+    fn a_process_begins_with_its_parents_pieces_and_goes_its_own_way() {
+        let mut spaces = AddressSpaces::default();
+        spaces.add(1, map(100, 200, 0));
+        spaces.fork(2, 1);
+        let same = (spaces.version(1), spaces.version(1));
+        assert_eq!(same.0, same.1);
+        spaces.add(2, map(100, 200, 1));
+        assert_eq!(spaces.find(1, 150).map(|map| map.module), Some(0));
+        assert_eq!(spaces.find(2, 150).map(|map| map.module), Some(1));
+        assert_ne!(spaces.version(1), spaces.version(2));
+        spaces.add_kernel(map(1 << 63, u64::MAX, 2));
+        assert_ne!(spaces.version(1), same.0);
+    }
 }

@@ -223,3 +223,64 @@ fn compact_events<'a>(sched: &'a [u8], cpu: u32, bundle: u32, out: &mut Vec<Bund
         out.push(BundleEvent { ts, cpu, bundle, content });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::write::{bytes, message, uint};
+    use super::*;
+
+    fn event(bundle: &mut Vec<u8>, ts: u64) {
+        message(bundle, bundle_field::EVENT, |event| {
+            uint(event, ftrace_event::TIMESTAMP, ts);
+            uint(event, ftrace_event::PID, 7);
+            message(event, ftrace_event::PRINT, |_| {});
+        });
+    }
+
+    fn times(bundle: &[u8]) -> (Vec<u64>, bool) {
+        let mut out = Vec::new();
+        let is_whole = events(bundle, 3, 0, &mut out);
+        assert!(out.iter().all(|event| event.cpu == 3));
+        (out.iter().map(|event| event.ts).collect(), is_whole)
+    }
+
+    #[test]
+    fn the_events_of_a_bundle_are_sorted_and_a_loss_comes_before_them() {
+        let mut bundle = Vec::new();
+        event(&mut bundle, 30);
+        event(&mut bundle, 10);
+        message(&mut bundle, bundle_field::COMPACT_SCHED, |columns| {
+            bytes(columns, compact::SWITCH_TIMESTAMP, &[15, 5]);
+            bytes(columns, compact::WAKING_TIMESTAMP, &[12]);
+        });
+        uint(&mut bundle, bundle_field::LOST_EVENTS, 1);
+        assert_eq!(times(&bundle), (vec![10, 10, 12, 15, 20, 30], true));
+        let mut out = Vec::new();
+        events(&bundle, 3, 0, &mut out);
+        assert!(matches!(out[0].content, EventContent::LostEvents));
+        let markers: Vec<u64> = out.iter().filter(|event| event.is_marker()).map(|event| event.ts).collect();
+        assert_eq!(markers, [10, 30]);
+    }
+
+    #[test]
+    fn a_cut_bundle_has_its_whole_events() {
+        let mut bundle = Vec::new();
+        event(&mut bundle, 10);
+        let first = bundle.len();
+        event(&mut bundle, 30);
+        assert_eq!(times(&bundle[..bundle.len() - 1]), (vec![10], false));
+        assert_eq!(times(&bundle[..first]), (vec![10], true));
+    }
+
+    #[test]
+    fn the_head_names_the_clock_and_its_readings() {
+        let mut bundle = Vec::new();
+        uint(&mut bundle, bundle_field::CPU, 5);
+        uint(&mut bundle, bundle_field::FTRACE_CLOCK, ftrace_clock::GLOBAL);
+        uint(&mut bundle, bundle_field::FTRACE_TIMESTAMP, 8);
+        uint(&mut bundle, bundle_field::BOOT_TIMESTAMP, 9);
+        let found = head(&bundle);
+        assert_eq!((found.cpu, found.clock(), found.sync()), (5, Some(Clock::TraceGlobal), Some((8, 9))));
+        assert_eq!((head(&[]).clock(), head(&[]).sync()), (None, None));
+    }
+}

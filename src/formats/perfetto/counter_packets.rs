@@ -14,7 +14,7 @@ use super::fields::{
     sys_stats_psi_sample as psi, sys_stats_thermal_zone as thermal, sys_stats_vmstat_value as vmstat,
     trace_packet,
 };
-use super::track_clocks::number;
+use super::track_clocks::{MachineTime, number};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
 use crate::formats::{CounterValue, TrackOwner};
 
@@ -54,16 +54,22 @@ fn is_word(text: &str) -> bool {
 
 /// A value of a counter.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CounterSample<'a> {
+pub(super) struct PolledCounter<'a> {
     pub(super) owner: TrackOwner,
     pub(super) name: CounterName<'a>,
     pub(super) value: CounterValue,
-    /// The clock, a value of the enum `BuiltinClock`, and the time in ns, where that is not the packet's.
-    pub(super) time: Option<(u64, u64)>,
+    /// The time, where it is not the packet's.
+    pub(super) time: Option<MachineTime>,
 }
 
-/// The content of a packet that polls counters: the packet's field and its message.
-pub(super) type CounterPacket<'a> = (u32, &'a [u8]);
+/// The content of a packet that polls counters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CounterPacket<'a> {
+    /// The field of the packet.
+    pub(super) field: u32,
+    /// The message in the field.
+    pub(super) body: &'a [u8],
+}
 
 /// Whether the field of a packet holds values of counters.
 pub(super) fn is_counters(field: u32) -> bool {
@@ -77,7 +83,7 @@ pub(super) fn is_counters(field: u32) -> bool {
     )
 }
 
-/// What packets before the current one have said.
+/// Reads packets, and keeps what later packets need of them.
 #[derive(Default)]
 pub(super) struct CounterReader<'a> {
     /// The names of power rails, by session and index.
@@ -152,7 +158,7 @@ const SYSTEM_COUNTERS: [(u32, &str); 4] = [
     (sys_stats::GPUFREQ_MHZ, "gpufreq (MHz)"),
 ];
 
-/// What of `SysStats` is not read: lists of lists.
+/// The fields of `SysStats` that are not read: lists of lists.
 const UNREAD: [(u32, &str); 5] = [
     (sys_stats::NUM_IRQ, "sys_stats_num_irq"),
     (sys_stats::NUM_SOFTIRQ, "sys_stats_num_softirq"),
@@ -183,8 +189,9 @@ fn int(value: u64) -> CounterValue {
 
 impl<'a> CounterReader<'a> {
     /// Hands each value of a packet to `out`.
-    pub(super) fn read(&mut self, (field, body): CounterPacket<'a>, out: &mut dyn FnMut(CounterSample<'a>)) {
-        match field {
+    pub(super) fn read(&mut self, packet: CounterPacket<'a>, out: &mut dyn FnMut(PolledCounter<'a>)) {
+        let body = packet.body;
+        match packet.field {
             trace_packet::BATTERY => read_battery(body, out),
             trace_packet::POWER_RAILS => self.read_rails(body, out),
             trace_packet::SYS_STATS => self.read_system(body, out),
@@ -195,14 +202,14 @@ impl<'a> CounterReader<'a> {
                     pid => TrackOwner::Process(pid),
                 };
                 let value = int(number(body, gpu::SIZE).unwrap_or(0));
-                out(CounterSample { owner, name: CounterName::plain("GPU Memory"), value, time: None });
+                out(PolledCounter { owner, name: CounterName::plain("GPU Memory"), value, time: None });
             }
             _ => {}
         }
     }
 
     /// Learns the names of rails, and reads the energy that each has used, µWs.
-    fn read_rails(&mut self, body: &'a [u8], out: &mut dyn FnMut(CounterSample<'a>)) {
+    fn read_rails(&mut self, body: &'a [u8], out: &mut dyn FnMut(PolledCounter<'a>)) {
         let session = number(body, power_rails::SESSION_UUID).unwrap_or(0);
         for (_, message) in fields(body).filter(|(n, _)| *n == power_rails::RAIL_DESCRIPTOR) {
             let name = last_value(message.bytes(), rail::RAIL_NAME).map_or(&[][..], WireValue::bytes);
@@ -216,16 +223,16 @@ impl<'a> CounterReader<'a> {
                 continue;
             };
             let time = number(message, energy::TIMESTAMP_MS)
-                .map(|ms| (builtin_clock::BOOTTIME, ms.saturating_mul(NS_PER_MS)));
+                .map(|ms| MachineTime { clock: builtin_clock::BOOTTIME, ns: ms.saturating_mul(NS_PER_MS) });
             let name = CounterName { prefix: "power.rails.", cpu: None, text, suffix: " (µWs)" };
             let value = int(number(message, energy::ENERGY).unwrap_or(0));
-            out(CounterSample { owner: TrackOwner::Machine, name, value, time });
+            out(PolledCounter { owner: TrackOwner::Machine, name, value, time });
         }
     }
 
-    fn read_system(&mut self, body: &'a [u8], out: &mut dyn FnMut(CounterSample<'a>)) {
+    fn read_system(&mut self, body: &'a [u8], out: &mut dyn FnMut(PolledCounter<'a>)) {
         let mut push = |name, value| {
-            out(CounterSample { owner: TrackOwner::Machine, name, value: int(value), time: None });
+            out(PolledCounter { owner: TrackOwner::Machine, name, value: int(value), time: None });
         };
         let mut cpu = 0;
         for (field, value) in fields(body) {
@@ -298,7 +305,7 @@ impl<'a> CounterReader<'a> {
         }
     }
 
-    fn read_processes(&mut self, body: &'a [u8], out: &mut dyn FnMut(CounterSample<'a>)) {
+    fn read_processes(&mut self, body: &'a [u8], out: &mut dyn FnMut(PolledCounter<'a>)) {
         for (_, message) in fields(body).filter(|(n, _)| *n == process_stats::PROCESSES) {
             let message = message.bytes();
             let Some(pid) = last_value(message, process::PID) else { continue };
@@ -308,7 +315,7 @@ impl<'a> CounterReader<'a> {
                 if field == process::OOM_SCORE_ADJ {
                     // The only one that may be negative.
                     let value = CounterValue::Int(value as i64);
-                    out(CounterSample {
+                    out(PolledCounter {
                         owner,
                         name: CounterName::plain("oom_score_adj"),
                         value,
@@ -316,7 +323,7 @@ impl<'a> CounterReader<'a> {
                     });
                 } else if let Some((_, name, factor)) = PROCESS_COUNTERS.iter().find(|(f, ..)| *f == field) {
                     let value = int(value.saturating_mul(*factor));
-                    out(CounterSample { owner, name: CounterName::plain(name), value, time: None });
+                    out(PolledCounter { owner, name: CounterName::plain(name), value, time: None });
                 } else if field == process::FDS {
                     *self.unread.entry("process_stats_fds").or_default() += 1;
                 }
@@ -325,7 +332,7 @@ impl<'a> CounterReader<'a> {
     }
 }
 
-fn read_battery<'a>(body: &'a [u8], out: &mut dyn FnMut(CounterSample<'a>)) {
+fn read_battery<'a>(body: &'a [u8], out: &mut dyn FnMut(PolledCounter<'a>)) {
     let text = last_value(body, battery::NAME).map_or(&[][..], WireValue::bytes);
     for (field, value) in fields(body) {
         let Some((_, counter)) = BATTERY_COUNTERS.iter().find(|(known, _)| *known == field) else { continue };
@@ -334,6 +341,251 @@ fn read_battery<'a>(body: &'a [u8], out: &mut dyn FnMut(CounterSample<'a>)) {
             _ => CounterValue::Int(value.number() as i64),
         };
         let name = CounterName { prefix: "batt.", cpu: None, text, suffix: counter };
-        out(CounterSample { owner: TrackOwner::Machine, name, value, time: None });
+        out(PolledCounter { owner: TrackOwner::Machine, name, value, time: None });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::super::fields::{
+        battery_counters as battery, gpu_mem_total_event as gpu, power_rails,
+        power_rails_energy_data as energy, power_rails_rail_descriptor as rail, process_stats,
+        process_stats_process as process, sys_stats, sys_stats_cpu_times as cpu_times,
+        sys_stats_disk_stat as disk, sys_stats_meminfo_value as meminfo, sys_stats_psi_sample as psi,
+        sys_stats_thermal_zone as thermal, sys_stats_vmstat_value as vmstat, trace, trace_packet,
+    };
+    use super::super::read::read;
+    use super::super::wire::write::{bytes, message, string, uint};
+    use crate::formats::{
+        CounterValue, Event, EventType, Order, ReadReport, Sink, Track, TrackEvent, TrackEventKind,
+        TrackKind, TrackOwner,
+    };
+
+    #[derive(Default)]
+    struct CounterLog {
+        tracks: Vec<String>,
+        values: Vec<String>,
+    }
+
+    impl Sink for CounterLog {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            Ok(())
+        }
+        fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+            assert_eq!(track.kind, TrackKind::Counter);
+            let owner = match track.owner {
+                TrackOwner::Process(pid) => format!("{pid} "),
+                _ => String::new(),
+            };
+            self.tracks.push(format!("{owner}{}", String::from_utf8_lossy(track.name)));
+            Ok(())
+        }
+        fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+            let value = match event.kind {
+                TrackEventKind::Counter(CounterValue::Int(value)) => value.to_string(),
+                TrackEventKind::Counter(CounterValue::Double(value)) => format!("{value:?}"),
+                _ => panic!("{event:?}"),
+            };
+            self.values.push(format!("{} {} {value}", event.ts, self.tracks[event.track.0 as usize]));
+            Ok(())
+        }
+    }
+
+    fn read_log(data: &[u8]) -> (Vec<String>, ReadReport) {
+        let mut log = CounterLog::default();
+        let report = read(data, Order::Time, &mut log).unwrap();
+        (log.values, report)
+    }
+
+    /// A packet at `ts` with the content `field`.
+    fn packet(out: &mut Vec<u8>, ts: u64, field: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+        message(out, trace::PACKET, |out| {
+            uint(out, trace_packet::TIMESTAMP, ts);
+            message(out, field, fill);
+        });
+    }
+
+    /// Appends a message of numbers.
+    fn numbers(out: &mut Vec<u8>, field: u32, list: &[(u32, u64)]) {
+        message(out, field, |out| list.iter().for_each(|(field, value)| uint(out, *field, *value)));
+    }
+
+    #[test]
+    fn a_battery_has_whole_numbers_and_a_percentage_and_may_have_a_name() {
+        let mut data = Vec::new();
+        packet(&mut data, 5, trace_packet::BATTERY, |out| {
+            uint(out, battery::CHARGE_COUNTER_UAH, 3_005_000);
+            // A float, as 4 bytes.
+            out.push((battery::CAPACITY_PERCENT << 3 | 5) as u8);
+            out.extend_from_slice(&99.5f32.to_le_bytes());
+            uint(out, battery::CURRENT_UA, -1200i64 as u64);
+        });
+        packet(&mut data, 6, trace_packet::BATTERY, |out| {
+            uint(out, battery::VOLTAGE_UV, 4_000_000);
+            string(out, battery::NAME, b"second");
+        });
+        let (values, report) = read_log(&data);
+        let want = [
+            "5 batt.charge_uah 3005000",
+            "5 batt.capacity_pct 99.5",
+            "5 batt.current_ua -1200",
+            "6 batt.second.voltage_uv 4000000",
+        ];
+        assert_eq!(values, want);
+        assert_eq!(report.track_events.counter_values, 4);
+        assert!(report.unread.is_empty() && !report.is_lossy(), "{report:?}");
+    }
+
+    #[test]
+    fn rails_have_the_names_of_their_session_and_the_time_of_their_measurement() {
+        let mut data = Vec::new();
+        packet(&mut data, 5_000_000, trace_packet::POWER_RAILS, |out| {
+            uint(out, power_rails::SESSION_UUID, 9);
+            message(out, power_rails::RAIL_DESCRIPTOR, |out| {
+                uint(out, rail::INDEX, 4);
+                string(out, rail::RAIL_NAME, b"S2M_VDD_CPU");
+            });
+        });
+        packet(&mut data, 7_000_000, trace_packet::POWER_RAILS, |out| {
+            uint(out, power_rails::SESSION_UUID, 9);
+            let first = [(energy::INDEX, 4), (energy::TIMESTAMP_MS, 6), (energy::ENERGY, 77)];
+            numbers(out, power_rails::ENERGY_DATA, &first);
+            numbers(out, power_rails::ENERGY_DATA, &[(energy::INDEX, 4), (energy::ENERGY, 78)]);
+            numbers(out, power_rails::ENERGY_DATA, &[(energy::INDEX, 5), (energy::ENERGY, 1)]);
+        });
+        let (values, report) = read_log(&data);
+        let name = "power.rails.S2M_VDD_CPU (µWs)";
+        assert_eq!(values, [format!("6000000 {name} 77"), format!("7000000 {name} 78")]);
+        assert_eq!(report.unread.get("power_rails_without_name"), Some(&1));
+    }
+
+    #[test]
+    fn the_memory_and_the_cpus_of_the_system_are_counters_with_the_kernels_names() {
+        let mut data = Vec::new();
+        packet(&mut data, 5, trace_packet::SYS_STATS, |out| {
+            numbers(out, sys_stats::MEMINFO, &[(meminfo::KEY, 2), (meminfo::VALUE, 10)]);
+            numbers(out, sys_stats::MEMINFO, &[(meminfo::KEY, 9999), (meminfo::VALUE, 10)]);
+            numbers(out, sys_stats::VMSTAT, &[(vmstat::KEY, 1), (vmstat::VALUE, 11)]);
+            numbers(out, sys_stats::CPU_STAT, &[(cpu_times::CPU_ID, 3), (cpu_times::IDLE_NS, 12)]);
+            uint(out, sys_stats::NUM_FORKS, 13);
+            bytes(out, sys_stats::CPUFREQ_KHZ, &[14, 15]);
+            uint(out, sys_stats::CPUFREQ_KHZ, 16);
+            numbers(out, sys_stats::PSI, &[(psi::RESOURCE, 3), (psi::TOTAL_NS, 17)]);
+            message(out, sys_stats::THERMAL_ZONE, |out| {
+                string(out, thermal::NAME, b"thermal_zone0");
+                string(out, thermal::TYPE, b"BIG");
+                uint(out, thermal::TEMP, 18);
+            });
+            message(out, sys_stats::DISK_STAT, |out| {
+                string(out, disk::DEVICE_NAME, b"sda");
+                uint(out, disk::READ_SECTORS, 19);
+            });
+            numbers(out, sys_stats::NUM_IRQ, &[(1, 2)]);
+            numbers(out, sys_stats::NUM_IRQ, &[(1, 3)]);
+        });
+        let (values, report) = read_log(&data);
+        let want = [
+            "5 MemFree 10240",
+            "5 nr_free_pages 11",
+            "5 cpu3 times.idle_ns 12",
+            "5 num_forks 13",
+            "5 cpu0 frequency (kHz) 14",
+            "5 cpu1 frequency (kHz) 15",
+            "5 cpu2 frequency (kHz) 16",
+            "5 psi.io.some 17",
+            "5 BIG Temperature 18",
+            "5 diskstat.sda.read_sectors 19",
+        ];
+        assert_eq!(values, want);
+        let unread: Vec<(&str, u64)> =
+            report.unread.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
+        assert_eq!(unread, [("sys_stats_meminfo", 1), ("sys_stats_num_irq", 2)]);
+    }
+
+    #[test]
+    fn the_memory_of_a_process_is_its_own_counters_in_bytes() {
+        let mut data = Vec::new();
+        packet(&mut data, 5, trace_packet::PROCESS_STATS, |out| {
+            let first = [
+                (process::PID, 7),
+                (process::VM_RSS_KB, 3),
+                (process::OOM_SCORE_ADJ, -900i64 as u64),
+                (process::RUNTIME_USER_MODE, 4),
+            ];
+            numbers(out, process_stats::PROCESSES, &first);
+            numbers(out, process_stats::PROCESSES, &[(process::PID, 8), (process::VM_RSS_KB, u64::MAX)]);
+            numbers(out, process_stats::PROCESSES, &[(process::VM_RSS_KB, 5)]);
+        });
+        packet(&mut data, 6, trace_packet::GPU_MEM_TOTAL_EVENT, |out| {
+            for (field, value) in [(gpu::PID, 7), (gpu::SIZE, 4096)] {
+                uint(out, field, value);
+            }
+        });
+        let (values, _) = read_log(&data);
+        let want = [
+            "5 7 mem.rss 3072".to_owned(),
+            "5 7 oom_score_adj -900".to_owned(),
+            "5 7 runtime.user_ns 4".to_owned(),
+            format!("5 8 mem.rss {}", i64::MAX),
+            "6 7 GPU Memory 4096".to_owned(),
+        ];
+        assert_eq!(values, want);
+    }
+
+    #[test]
+    fn a_trace_of_counters_cut_anywhere_gives_no_more_than_the_whole_one() {
+        let mut data = Vec::new();
+        for ts in 0..3 {
+            packet(&mut data, ts, trace_packet::SYS_STATS, |out| uint(out, sys_stats::NUM_FORKS, ts));
+        }
+        let (whole, _) = read_log(&data);
+        for cut in 0..data.len() {
+            let (values, _) = read_log(&data[..cut]);
+            assert_eq!(values, whole[..values.len()], "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_trace_of_counters_with_any_byte_changed_is_read_to_its_end() {
+        let mut data = Vec::new();
+        packet(&mut data, 5, trace_packet::BATTERY, |out| uint(out, battery::CHARGE_COUNTER_UAH, 3));
+        packet(&mut data, 5, trace_packet::POWER_RAILS, |out| {
+            numbers(out, power_rails::RAIL_DESCRIPTOR, &[(rail::INDEX, 4)]);
+            numbers(out, power_rails::ENERGY_DATA, &[(energy::INDEX, 4), (energy::TIMESTAMP_MS, 6)]);
+        });
+        packet(&mut data, 5, trace_packet::SYS_STATS, |out| {
+            numbers(out, sys_stats::CPU_STAT, &[(cpu_times::CPU_ID, 3), (cpu_times::IDLE_NS, 12)]);
+            bytes(out, sys_stats::CPUFREQ_KHZ, &[14, 15]);
+        });
+        packet(&mut data, 5, trace_packet::PROCESS_STATS, |out| {
+            numbers(out, process_stats::PROCESSES, &[(process::PID, 7), (process::VM_RSS_KB, 3)]);
+        });
+        for at in 0..data.len() {
+            for byte in 0..=u8::MAX {
+                let mut changed = data.clone();
+                changed[at] = byte;
+                let mut seen = AnyEvents::default();
+                let report = read(&changed, Order::Time, &mut seen).unwrap();
+                assert_eq!(report.track_events.counter_values, seen.counter_values);
+            }
+        }
+    }
+
+    /// Counts values of counters.
+    #[derive(Default)]
+    struct AnyEvents {
+        counter_values: u64,
+    }
+
+    impl Sink for AnyEvents {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            Ok(())
+        }
+        fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+            self.counter_values += u64::from(matches!(event.kind, TrackEventKind::Counter(_)));
+            Ok(())
+        }
     }
 }

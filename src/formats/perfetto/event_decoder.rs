@@ -229,7 +229,9 @@ impl EventDecoder {
         let list = &list[..list.len().min(MAX_FIELDS)];
         let highest = list.iter().map(|f| f.number as usize).max().unwrap_or(0).min(MAX_FIELD_NUMBER);
         let mut positions = vec![None; highest + 1];
-        let (mut defaults, mut repeated, mut type_fields) = (Vec::new(), None, Vec::new());
+        let mut defaults = Vec::new();
+        let mut repeated = None;
+        let mut type_fields = Vec::new();
         for (position, description) in list.iter().enumerate() {
             if let Some(slot) = positions.get_mut(description.number as usize) {
                 *slot = Some(position);
@@ -267,7 +269,9 @@ impl EventDecoder {
             match number {
                 generic_ftrace_event::EVENT_NAME => name = value.bytes(),
                 generic_ftrace_event::FIELD if len < MAX_FIELDS => {
-                    (keys[len], values.list[len]) = generic_field(value.bytes());
+                    let (key, value) = generic_field(value.bytes());
+                    keys[len] = key;
+                    values.list[len] = value;
                     len += 1;
                 }
                 _ => {}
@@ -295,7 +299,8 @@ impl EventDecoder {
 
 /// The name and the value of a `GenericFtraceEvent.Field`.
 fn generic_field(message: &[u8]) -> (&[u8], Value<'_>) {
-    let (mut name, mut content) = (&b""[..], Value::Str(b""));
+    let mut name = &b""[..];
+    let mut content = Value::Str(b"");
     for (number, value) in fields(message) {
         match number {
             generic_ftrace_event_field::NAME => name = value.bytes(),

@@ -88,7 +88,9 @@ fn event(line: &'static str) -> Option<EventMessage> {
 
 fn field(text: &'static str) -> Option<MessageField> {
     let mut parts = text.split(':');
-    let (name, number, ty) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
+    let name = parts.next()?;
+    let number = parts.next()?.parse().ok()?;
+    let ty = parts.next()?;
     let repeated = ty.ends_with('*');
     let ty = match ty.as_bytes().first()? {
         b'i' => ProtoType::Int,

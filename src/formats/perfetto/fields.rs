@@ -12,6 +12,7 @@ pub(crate) mod trace {
 pub(crate) mod trace_packet {
     pub(crate) const FTRACE_EVENTS: u32 = 1;
     pub(crate) const PROCESS_TREE: u32 = 2;
+    pub(crate) const TRUSTED_UID: u32 = 3;
     pub(crate) const CLOCK_SNAPSHOT: u32 = 6;
     pub(crate) const SYS_STATS: u32 = 7;
     pub(crate) const TIMESTAMP: u32 = 8;
@@ -34,6 +35,9 @@ pub(crate) mod trace_packet {
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
     pub(crate) const GPU_MEM_TOTAL_EVENT: u32 = 71;
     pub(crate) const FRAME_TIMELINE_EVENT: u32 = 76;
+    pub(crate) const TRUSTED_PID: u32 = 79;
+    pub(crate) const FIRST_PACKET_ON_SEQUENCE: u32 = 87;
+    pub(crate) const MACHINE_ID: u32 = 98;
     pub(crate) const TRACE_ATTRIBUTES: u32 = 126;
     pub(crate) const ZSTD_COMPRESSED_PACKETS: u32 = 133;
 }

@@ -5,14 +5,10 @@
 
 mod bundle;
 mod counter_packets;
-#[cfg(test)]
-mod counter_packets_tests;
 mod event_decoder;
 pub(crate) mod event_table;
 pub(crate) mod fields;
 mod frame_timeline;
-#[cfg(test)]
-mod frame_timeline_tests;
 pub(crate) mod packet_types;
 pub(crate) mod packets;
 mod read;

@@ -48,14 +48,12 @@ fn is_envelope(field: u32) -> bool {
             | trace_packet::PREVIOUS_PACKET_DROPPED
             | trace_packet::TIMESTAMP_CLOCK_ID
             | trace_packet::TRACE_PACKET_DEFAULTS
-    ) || matches!(field, TRUSTED_UID | TRUSTED_PID | FIRST_PACKET_ON_SEQUENCE | MACHINE_ID)
+            | trace_packet::TRUSTED_UID
+            | trace_packet::TRUSTED_PID
+            | trace_packet::FIRST_PACKET_ON_SEQUENCE
+            | trace_packet::MACHINE_ID
+    )
 }
-
-const TRUSTED_UID: u32 = 3;
-/// The process that wrote a packet.
-pub(super) const TRUSTED_PID: u32 = 79;
-const FIRST_PACKET_ON_SEQUENCE: u32 = 87;
-const MACHINE_ID: u32 = 98;
 
 /// Types of packets that the reader reads, or that describe the recorder and not what it recorded.
 const NOT_CONTENT: &[&str] = &[
@@ -122,7 +120,7 @@ impl PacketTypes {
     }
 
     /// The number of packets whose content is the field `field`.
-    pub(crate) fn of(&self, field: u32) -> u64 {
+    pub(crate) fn count_of(&self, field: u32) -> u64 {
         self.counted().find(|(counted, _)| *counted == field).map_or(0, |(_, count)| count)
     }
 

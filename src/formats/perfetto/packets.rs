@@ -21,6 +21,7 @@ use super::trace_packets::{PlacedPacket, packets};
 use super::track_clocks::{FIRST_CUSTOM_CLOCK, machine_clock};
 use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, tag};
+use crate::art::ALWAYS_ON_MAGIC;
 use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
@@ -109,7 +110,7 @@ pub(super) fn method_trace_payload(content: &[u8]) -> Option<&[u8]> {
     content
         .starts_with(&[PAYLOAD_TAG])
         .then(payload)?
-        .filter(|bytes| bytes.len() >= 32 && bytes.starts_with(b"SLOW\xf6\0"))
+        .filter(|bytes| bytes.len() >= 32 && bytes.starts_with(ALWAYS_ON_MAGIC))
 }
 
 /// A bundle of events.
@@ -150,16 +151,19 @@ pub(super) struct PacketIndex<'a> {
 }
 
 impl<'a> PacketIndex<'a> {
-    pub(super) fn of(streams: &'a [Cow<'_, [u8]>], report: &mut ReadReport) -> PacketIndex<'a> {
+    pub(super) fn new(streams: &'a [Cow<'_, [u8]>], report: &mut ReadReport) -> PacketIndex<'a> {
         let mut out = PacketIndex { symbols: vec![HashMap::new()], ..PacketIndex::default() };
         let packets = streams.iter().flat_map(|s| packets(s));
         let mut unparsed = 0u64;
         let _pass = Pass::begin("reading packets", streams.iter().map(|stream| stream.len() as u64).sum());
         for PlacedPacket { body: packet, .. } in packets {
             progress::advance(packet.len() as u64);
-            let (mut content, mut is_method_trace) = (None, false);
-            let (first_bundle, mut sequence, mut is_cleared, mut interned) =
-                (out.bundles.len(), 0, false, None);
+            let first_bundle = out.bundles.len();
+            let mut content = None;
+            let mut is_method_trace = false;
+            let mut sequence = 0;
+            let mut is_cleared = false;
+            let mut interned = None;
             for (number, value) in fields(packet) {
                 let body = value.bytes();
                 if packet_types::is_content(number) {
@@ -394,5 +398,130 @@ impl KernelLosses {
     pub(super) fn by_cpu(&self) -> impl Iterator<Item = (u32, u64)> + use<'_> {
         let lost = |c: &LostEventCount| c.at_start.map(|start| c.at_end.saturating_sub(start));
         self.0.iter().filter_map(move |(cpu, count)| Some((*cpu, lost(count)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fields::{ftrace_event_bundle, trace};
+    use super::super::wire::write::{bytes, message, string, uint};
+    use super::*;
+    use crate::formats::unpack_budget::UnpackLimit;
+
+    /// A trace of one packet.
+    fn packet(fill: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        message(&mut out, trace::PACKET, fill);
+        out
+    }
+
+    fn clock(snapshot: &mut Vec<u8>, id: u64, reading: u64) {
+        message(snapshot, clock_snapshot::CLOCKS, |clock| {
+            uint(clock, clock_snapshot_clock::CLOCK_ID, id);
+            uint(clock, clock_snapshot_clock::TIMESTAMP, reading);
+        });
+    }
+
+    #[test]
+    fn a_snapshot_has_two_clocks_of_the_kernel_at_least() {
+        let mut one = Vec::new();
+        clock(&mut one, builtin_clock::BOOTTIME, 70);
+        clock(&mut one, 64, 5);
+        assert_eq!(snapshot(&one), None);
+        let mut two = one.clone();
+        clock(&mut two, builtin_clock::MONOTONIC, 50);
+        clock(&mut two, builtin_clock::TSC, 9);
+        let expected = Snapshot { boottime: 70, monotonic: 50, counter: Some(9), ..Snapshot::default() };
+        assert_eq!(snapshot(&two), Some(expected));
+    }
+
+    fn stats(phase: u64, lost: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        uint(&mut out, ftrace_stats::PHASE, phase);
+        message(&mut out, ftrace_stats::CPU_STATS, |cpu| {
+            uint(cpu, ftrace_cpu_stats::CPU, 3);
+            uint(cpu, ftrace_cpu_stats::OVERRUN, lost);
+            uint(cpu, ftrace_cpu_stats::DROPPED_EVENTS, 1);
+        });
+        out
+    }
+
+    #[test]
+    fn lost_events_count_from_the_start_of_the_recording() {
+        let mut losses = KernelLosses::default();
+        losses.add_stats(&stats(ftrace_stats_phase::END_OF_TRACE, 30));
+        assert_eq!(losses.by_cpu().next(), None, "the count at the start is missing");
+        losses.add_stats(&stats(ftrace_stats_phase::START_OF_TRACE, 10));
+        assert_eq!(losses.by_cpu().collect::<Vec<_>>(), [(3, 20)]);
+    }
+
+    /// A packet of a sequence with one bundle of events, that interns the symbol `name` as number 1.
+    fn interning_packet(sequence: u64, flags: u64, name: &str) -> Vec<u8> {
+        packet(|packet| {
+            uint(packet, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, sequence);
+            uint(packet, trace_packet::SEQUENCE_FLAGS, flags);
+            message(packet, trace_packet::INTERNED_DATA, |data| {
+                message(data, interned_data::KERNEL_SYMBOLS, |symbol| {
+                    uint(symbol, interned_string::IID, 1);
+                    string(symbol, interned_string::STR, name.as_bytes());
+                });
+            });
+            message(packet, trace_packet::FTRACE_EVENTS, |bundle| uint(bundle, ftrace_event_bundle::CPU, 0));
+        })
+    }
+
+    #[test]
+    fn symbols_belong_to_their_sequence_until_it_clears_its_state() {
+        let cleared = sequence_flags::INCREMENTAL_STATE_CLEARED;
+        let data = [
+            interning_packet(1, cleared, "first"),
+            interning_packet(2, cleared, "other"),
+            interning_packet(1, cleared, "second"),
+        ]
+        .concat();
+        let streams = [Cow::Borrowed(&data[..])];
+        let index = PacketIndex::new(&streams, &mut ReadReport::default());
+        let names = index.bundles.iter().map(|bundle| index.symbols[bundle.symbols as usize][&1]);
+        assert_eq!(names.collect::<Vec<_>>(), [&b"first"[..], b"other", b"second"]);
+    }
+
+    #[test]
+    fn a_trace_without_events_of_the_kernel_has_the_only_clock_that_it_names() {
+        let timestamp = |clock: u64| packet(|packet| uint(packet, trace_packet::TIMESTAMP_CLOCK_ID, clock));
+        let clock_of = |data: &[u8]| {
+            let streams = [Cow::Borrowed(data)];
+            PacketIndex::new(&streams, &mut ReadReport::default()).head_clock()
+        };
+        let monotonic = timestamp(builtin_clock::MONOTONIC);
+        assert_eq!(clock_of(&monotonic), Clock::Monotonic);
+        assert_eq!(clock_of(&timestamp(FIRST_CUSTOM_CLOCK)), Clock::Boottime);
+        let two = [&monotonic[..], &timestamp(builtin_clock::REALTIME)].concat();
+        assert_eq!(clock_of(&two), Clock::Boottime);
+    }
+
+    #[test]
+    fn a_method_trace_is_known_by_its_contents() {
+        let whole = [&ALWAYS_ON_MAGIC[..], &[0; 26]].concat();
+        let content = |payload: &[u8]| {
+            let mut out = Vec::new();
+            bytes(&mut out, PAYLOAD, payload);
+            out
+        };
+        assert_eq!(method_trace_payload(&content(&whole)), Some(&whole[..]));
+        assert_eq!(method_trace_payload(&content(&whole[..31])), None, "shorter than a header");
+        assert_eq!(method_trace_payload(&content(&[0; 40])), None);
+    }
+
+    #[test]
+    fn the_limit_of_unpacking_is_told_once() {
+        let compressed = packet(|packet| {
+            let zeros = zstd::encode_all(&[0; 5_000][..], 1).unwrap();
+            bytes(packet, trace_packet::ZSTD_COMPRESSED_PACKETS, &zeros);
+        });
+        let mut report = ReadReport::default();
+        let data = [&compressed[..], &compressed].concat();
+        unpack(&data, &UnpackLimit(Some(1_000)).budget(0), &mut report);
+        let told: Vec<&str> = report.damage.iter().map(|damage| damage.what.as_str()).collect();
+        assert!(told.len() == 1 && told[0].contains("--max-memory"), "{told:?}");
     }
 }

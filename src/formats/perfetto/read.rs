@@ -9,9 +9,8 @@ use std::io;
 
 use super::bundle::{self, BundleEvent, EventContent};
 use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
-use super::fields::ftrace_event;
+use super::fields::{ftrace_event, trace_packet};
 use super::frame_timeline::PlacedFrame;
-use super::packet_types;
 use super::packets::{IndexedBundle, PacketIndex, method_trace_payload, unpack};
 use super::track_clocks::{MachineClocks, machine_clock};
 use super::track_events::{self, PlacedTrackEvent, TrackEvents};
@@ -64,7 +63,7 @@ impl<'a> PerfettoRecording<'a> {
     pub fn open_within(data: &'a [u8], budget: &UnpackBudget) -> PerfettoRecording<'a> {
         let mut unpacked = ReadReport::default();
         let streams = unpack(data, budget, &mut unpacked);
-        let index = PacketIndex::of(&streams, &mut ReadReport::default());
+        let index = PacketIndex::new(&streams, &mut ReadReport::default());
         let head = Head {
             format: FormatId::Perfetto.name().into(),
             clock: index.head_clock(),
@@ -83,7 +82,7 @@ impl<'a> PerfettoRecording<'a> {
 
 /// The method trace in a packet, of which [`super::packets::method_trace_payload`] found the payload.
 fn method_trace(packet: &[u8]) -> ContainedTrace {
-    let pid = last_value(packet, packet_types::TRUSTED_PID).map(WireValue::int32);
+    let pid = last_value(packet, trace_packet::TRUSTED_PID).map(WireValue::int32);
     let message =
         fields(packet).find_map(|(_, value)| Some((value.bytes(), method_trace_payload(value.bytes())?)));
     let (message, payload) = message.unwrap_or_default();
@@ -106,19 +105,20 @@ impl Recording for PerfettoRecording<'_> {
         if !self.has_method_traces {
             return Vec::new();
         }
-        let index = PacketIndex::of(&self.streams, &mut ReadReport::default());
+        let index = PacketIndex::new(&self.streams, &mut ReadReport::default());
         index.method_traces.iter().map(|packet| method_trace(packet)).collect()
     }
 
     fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
         sink.head(&self.head)?;
         let mut report = self.unpacked.clone();
-        let index = PacketIndex::of(&self.streams, &mut report);
+        let index = PacketIndex::new(&self.streams, &mut report);
         index.send_names(sink)?;
         let mut clocks = MachineClocks::new(self.head.clock, &self.head.snapshots);
-        let track_events = match index.has_tracks {
-            true => track_events::read(&self.streams, index.track_descriptors(), &mut clocks),
-            false => TrackEvents::default(),
+        let track_events = if index.has_tracks {
+            track_events::read(&self.streams, index.track_descriptors(), &mut clocks)
+        } else {
+            TrackEvents::default()
         };
         for track in &track_events.table.tracks {
             sink.track(&track.track())?;
@@ -263,7 +263,8 @@ impl<'a> PerfettoReader<'_, 'a> {
             TrackEventKind::Frame(_) => {}
         }
         self.report.cover(event.ts);
-        let (first, count) = (event.flows.0 as usize, event.flows.1 as usize);
+        let first = event.flows.first as usize;
+        let count = event.flows.count as usize;
         let flows = all.flows.get(first..first.saturating_add(count)).unwrap_or(&[]);
         let PlacedTrackEvent { ts, track, kind, thread_ns, .. } = *event;
         self.sink.track_event(&TrackEvent { ts, track, kind, thread_ns, flows })
@@ -341,7 +342,9 @@ impl<'a> PerfettoReader<'_, 'a> {
         values: &mut DecodedValues<'a>,
         symbols: Option<&HashMap<u64, &'a [u8]>>,
     ) -> io::Result<()> {
-        let (mut tid, mut flags, mut body) = (0, 0, None);
+        let mut tid = 0;
+        let mut flags = 0;
+        let mut body = None;
         for (number, value) in fields(message) {
             match number {
                 ftrace_event::TIMESTAMP => {}
@@ -362,7 +365,8 @@ impl<'a> PerfettoReader<'_, 'a> {
                 _ => 0,
             };
             let Value::Str(comm) = values.list[sched_switch_value::NEXT_COMM] else { return Ok(()) };
-            let (tid, prio) = (int(sched_switch_value::NEXT_PID), int(sched_switch_value::NEXT_PRIO));
+            let tid = int(sched_switch_value::NEXT_PID);
+            let prio = int(sched_switch_value::NEXT_PRIO);
             self.running.insert(event.cpu, RunningThread { tid, comm, prio });
         } else {
             self.running.entry(event.cpu).or_insert(RunningThread { tid, comm: UNKNOWN_COMM, prio: 0 });
@@ -466,16 +470,16 @@ mod tests {
     use super::super::event_table;
     use super::super::fields::{
         compact_sched, ftrace_event_bundle, generic_ftrace_event, generic_ftrace_event_field, process_tree,
-        process_tree_process, trace, trace_packet,
+        process_tree_process, trace,
     };
     use super::super::wire::write;
     use super::*;
     use crate::formats::{EventType, ProcessInfo};
 
     #[derive(Default)]
-    struct EventLog(Vec<String>);
+    struct PerfettoLog(Vec<String>);
 
-    impl Sink for EventLog {
+    impl Sink for PerfettoLog {
         fn process(&mut self, p: &ProcessInfo<'_>) -> io::Result<()> {
             self.0.push(format!("process {} {}", p.pid, String::from_utf8_lossy(p.name.unwrap_or(b""))));
             Ok(())
@@ -553,7 +557,7 @@ mod tests {
     ];
 
     fn read_log(data: &[u8]) -> (Vec<String>, ReadReport) {
-        let mut log = EventLog::default();
+        let mut log = PerfettoLog::default();
         let report = read(data, Order::Any, &mut log).unwrap();
         (log.0, report)
     }

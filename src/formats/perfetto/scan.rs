@@ -1,5 +1,5 @@
-//! Counts what a trace holds without decoding its events: for copies of whole packets, which are written as
-//! fast as they can be read.
+//! Counts the contents of a trace without decoding its events: for copies of whole packets, which are written
+//! as fast as they can be read.
 
 use super::bundle::{self, BundleHead};
 use super::fields::{
@@ -7,8 +7,7 @@ use super::fields::{
     trace_packet,
 };
 use super::packet_types::{self, PacketTypes};
-use super::packets::KernelLosses;
-use super::packets::{damage_inside, decompress, unpack_damage};
+use super::packets::{KernelLosses, damage_inside, decompress, method_trace_payload, unpack_damage};
 use super::trace_packets::packets;
 use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, VARINT, tag};
@@ -24,7 +23,7 @@ const PID_TAG: u8 = tag(ftrace_event::PID, VARINT) as u8;
 const PRINT_TAG: u8 = tag(ftrace_event::PRINT, LENGTH_DELIMITED) as u8;
 const COMMON_FLAGS_TAG: u8 = tag(ftrace_event::COMMON_FLAGS, VARINT) as u8;
 
-/// What has been counted of a trace so far.
+/// The counts of a trace, packet by packet.
 pub(crate) struct TraceScan {
     report: ReadReport,
     types: PacketTypes,
@@ -71,6 +70,7 @@ impl TraceScan {
     pub(crate) fn packet(&mut self, packet: &[u8], offset: u64) {
         // The contents of a packet exclude each other (`oneof data`).
         let content = fields(packet).find(|(number, _)| packet_types::is_content(*number));
+        let mut kind = content.map(|(number, _)| number);
         if let Some((number, value)) = content {
             match number {
                 trace_packet::FTRACE_EVENTS => self.bundle(value.bytes()),
@@ -78,10 +78,13 @@ impl TraceScan {
                 trace_packet::COMPRESSED_PACKETS | trace_packet::ZSTD_COMPRESSED_PACKETS => {
                     self.compressed(number, value.bytes(), offset);
                 }
+                trace_packet::TRACK_EVENT => {}
+                // Its method trace is read; the number of its field is another packet's.
+                _ if method_trace_payload(value.bytes()).is_some() => kind = None,
                 _ => {}
             }
         }
-        self.types.count_content(content.map(|(number, _)| number));
+        self.types.count_content(kind);
     }
 
     fn compressed(&mut self, number: u32, body: &[u8], offset: u64) {
@@ -105,14 +108,17 @@ impl TraceScan {
 
     fn bundle(&mut self, bundle: &[u8]) {
         let mut head = BundleHead::default();
-        let (mut events, mut lost) = (0, 0);
-        let (mut first, mut last) = (u64::MAX, 0);
+        let mut events = 0;
+        let mut lost = 0;
+        let mut first = u64::MAX;
+        let mut last = 0;
         let mut all = fields(bundle);
         for (number, value) in all.by_ref() {
             match number {
                 bundle_field::EVENT => {
                     let ts = self.event(value.bytes());
-                    (first, last) = (first.min(ts), last.max(ts));
+                    first = first.min(ts);
+                    last = last.max(ts);
                     events += 1;
                 }
                 bundle_field::LOST_EVENTS => lost = u64::from(value.number() != 0),
@@ -122,7 +128,8 @@ impl TraceScan {
                         let deltas = last_value(value.bytes(), column).map_or(&[][..], WireValue::bytes);
                         for delta in varint::all(deltas) {
                             ts = ts.wrapping_add(delta);
-                            (first, last) = (first.min(ts), last.max(ts));
+                            first = first.min(ts);
+                            last = last.max(ts);
                             events += 1;
                         }
                     }
@@ -173,7 +180,7 @@ impl TraceScan {
 
     /// The number of packets that hold a track event.
     pub(crate) fn track_events(&self) -> u64 {
-        self.types.of(trace_packet::TRACK_EVENT)
+        self.types.count_of(trace_packet::TRACK_EVENT)
     }
 
     /// The number of threads with an event.
@@ -196,7 +203,7 @@ impl TraceScan {
     }
 }
 
-/// Counts what a whole trace holds.
+/// Counts the contents of a whole trace.
 pub fn count(data: &[u8]) -> ReadReport {
     let mut scan = TraceScan::new(UnpackLimit::default().budget(data.len() as u64));
     let mut all = packets(data);
@@ -213,4 +220,104 @@ fn leading_fields(event: &[u8]) -> Option<(u64, u64, &[u8])> {
     let [PID_TAG, rest @ ..] = rest else { return None };
     let (pid, rest) = varint::read(rest)?;
     Some((ts, pid, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+
+    use super::super::fields::{ftrace_cpu_stats, ftrace_stats, ftrace_stats_phase, trace};
+    use super::super::read::read;
+    use super::super::wire::write::{bytes, message, string, uint};
+    use super::*;
+    use crate::art::ALWAYS_ON_MAGIC;
+    use crate::formats::{Event, EventType, Order, Sink};
+
+    struct Nothing;
+
+    impl Sink for Nothing {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn packet(out: &mut Vec<u8>, field: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+        message(out, trace::PACKET, |packet| message(packet, field, fill));
+    }
+
+    /// A packet with a marker of thread 7 on `cpu`, before which events were lost.
+    fn marker(out: &mut Vec<u8>, cpu: u64, ts: u64) {
+        packet(out, trace_packet::FTRACE_EVENTS, |bundle| {
+            uint(bundle, bundle_field::CPU, cpu);
+            uint(bundle, bundle_field::LOST_EVENTS, 1);
+            message(bundle, bundle_field::EVENT, |event| {
+                uint(event, ftrace_event::TIMESTAMP, ts);
+                uint(event, ftrace_event::PID, 7);
+                message(event, ftrace_event::PRINT, |print| string(print, print_ftrace_event::BUF, b"B|7|x"));
+            });
+        });
+    }
+
+    /// A packet with two rows of `CompactSched` on CPU 2.
+    fn switches(out: &mut Vec<u8>) {
+        packet(out, trace_packet::FTRACE_EVENTS, |bundle| {
+            uint(bundle, bundle_field::CPU, 2);
+            message(bundle, bundle_field::COMPACT_SCHED, |columns| {
+                bytes(columns, compact::SWITCH_TIMESTAMP, &[20, 5]);
+                bytes(columns, compact::SWITCH_NEXT_PID, &[5, 6]);
+            });
+        });
+    }
+
+    /// The kernel's counts of the events that CPU 2 has lost.
+    fn losses(out: &mut Vec<u8>, phase: u64, lost: u64) {
+        packet(out, trace_packet::FTRACE_STATS, |stats| {
+            uint(stats, ftrace_stats::PHASE, phase);
+            message(stats, ftrace_stats::CPU_STATS, |cpu| {
+                uint(cpu, ftrace_cpu_stats::CPU, 2);
+                uint(cpu, ftrace_cpu_stats::OVERRUN, lost);
+            });
+        });
+    }
+
+    #[test]
+    fn a_scan_counts_as_reading_does() {
+        let mut data = Vec::new();
+        marker(&mut data, 2, 9);
+        switches(&mut data);
+        losses(&mut data, ftrace_stats_phase::START_OF_TRACE, 3);
+        losses(&mut data, ftrace_stats_phase::END_OF_TRACE, 8);
+        let perf_sample = 66;
+        packet(&mut data, perf_sample, |sample| uint(sample, 1, 1));
+        // A draft's number of the packet that holds a method trace.
+        let long_running = 123;
+        packet(&mut data, long_running, |trace| bytes(trace, 1, &[&ALWAYS_ON_MAGIC[..], &[0; 32]].concat()));
+        let mut inside = Vec::new();
+        marker(&mut inside, 1, 40);
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        zlib.write_all(&inside).unwrap();
+        let packed = zlib.finish().unwrap();
+        message(&mut data, trace::PACKET, |packet| bytes(packet, trace_packet::COMPRESSED_PACKETS, &packed));
+
+        let scanned = count(&data);
+        let expected = read(&data, Order::Any, &mut Nothing).unwrap();
+        assert_eq!(scanned.cpus, expected.cpus);
+        assert_eq!((scanned.events(), scanned.lost(), scanned.cpus[&2].gaps), (4, 5, 1));
+        assert_eq!((scanned.first_ts, scanned.last_ts), (expected.first_ts, expected.last_ts));
+        assert_eq!(scanned.unread, expected.unread);
+        assert_eq!(scanned.unread.into_iter().collect::<Vec<_>>(), [("perf_sample".to_owned(), 1)]);
+        assert_eq!(scanned.damage, expected.damage);
+    }
+
+    #[test]
+    fn markers_and_threads_are_counted() {
+        let mut data = Vec::new();
+        marker(&mut data, 0, 1);
+        marker(&mut data, 0, 2);
+        switches(&mut data);
+        let mut scan = TraceScan::new(UnpackLimit::default().budget(0));
+        packets(&data).for_each(|packet| scan.packet(packet.body, 0));
+        assert_eq!((scan.markers, scan.threads()), (2, 3));
+        assert_eq!((scan.track_events(), scan.clock()), (0, Clock::Boottime));
+    }
 }

@@ -38,7 +38,7 @@ pub struct TraceConfig {
     /// The output's size at which the recording ends, bytes.
     pub max_bytes: Option<u64>,
     /// Which events the output is to have.
-    pub kept: Kept,
+    pub kept: KeptEvents,
     /// Whether SurfaceFlinger's FrameTimeline, which Android has from 12 on, and the list of packages are
     /// recorded: deadlines and jank types of frames, and the package of each process.
     pub has_frame_timeline: bool,
@@ -46,7 +46,7 @@ pub struct TraceConfig {
 
 /// Which events a recording has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeptEvents {
     /// All: the output grows while the recording runs.
     #[default]
     All,
@@ -101,8 +101,8 @@ impl TraceConfig {
             uint(out, buffer_config::SIZE_KB, self.cpu_buffer_kb.saturating_mul(2).max(LEAST_BUFFER_KB));
             // A buffer that discards takes nothing more once it was full, also when it has been read.
             let policy = match self.kept {
-                Kept::All | Kept::Last => fill_policy::RING_BUFFER,
-                Kept::First => fill_policy::DISCARD,
+                KeptEvents::All | KeptEvents::Last => fill_policy::RING_BUFFER,
+                KeptEvents::First => fill_policy::DISCARD,
             };
             uint(out, buffer_config::FILL_POLICY, policy);
         });
@@ -126,7 +126,7 @@ impl TraceConfig {
             plain_source(&mut out, "android.packages_list");
         }
         self.duration_ms.into_iter().for_each(|ms| uint(&mut out, trace_config::DURATION_MS, ms));
-        if self.kept == Kept::All {
+        if self.kept == KeptEvents::All {
             uint(&mut out, trace_config::WRITE_INTO_FILE, 1);
             uint(&mut out, trace_config::FILE_WRITE_PERIOD_MS, WRITE_PERIOD_MS);
             uint(&mut out, trace_config::FLUSH_PERIOD_MS, FLUSH_PERIOD_MS);

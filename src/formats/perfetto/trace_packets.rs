@@ -21,7 +21,7 @@ const SURE_PACKETS: usize = 2;
 /// Of a packet behind damage so many fields are looked at, which bounds the search in hostile files.
 const CHECKED_FIELDS: usize = 64;
 /// So many damaged places are told one by one; the others are counted.
-const TOLD_PLACES: u64 = 16;
+const MAX_REPORTED_PLACES: u64 = 16;
 
 /// One packet of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,20 +37,20 @@ pub(crate) struct TracePackets<'a> {
     data: &'a [u8],
     at: usize,
     damage: Vec<Damage>,
-    untold_places: u64,
+    unreported_places: u64,
 }
 
 /// The packets of the trace `data`.
 pub(crate) fn packets(data: &[u8]) -> TracePackets<'_> {
-    TracePackets { data, at: 0, damage: Vec::new(), untold_places: 0 }
+    TracePackets { data, at: 0, damage: Vec::new(), unreported_places: 0 }
 }
 
 impl<'a> TracePackets<'a> {
     /// The damage that has been met so far.
     pub(crate) fn damage(self) -> Vec<Damage> {
         let mut damage = self.damage;
-        if self.untold_places > 0 {
-            let what = format!("{} more places of the file hold no whole packet", self.untold_places);
+        if self.unreported_places > 0 {
+            let what = format!("{} more places of the file hold no whole packet", self.unreported_places);
             damage.push(Damage { offset: 0, what });
         }
         damage
@@ -74,9 +74,9 @@ impl<'a> TracePackets<'a> {
         let bad = self.at;
         let next = behind_damaged_key(self.data, bad).or_else(|| next_whole_packet(self.data, bad + 1));
         self.at = next.unwrap_or(self.data.len());
-        let is_told = self.untold_places == 0 && (self.damage.len() as u64) < TOLD_PLACES;
-        match (next, is_told) {
-            (_, false) => self.untold_places += 1,
+        let is_reported = self.unreported_places == 0 && (self.damage.len() as u64) < MAX_REPORTED_PLACES;
+        match (next, is_reported) {
+            (_, false) => self.unreported_places += 1,
             (None, true) if self.data[bad] == PACKET_KEY => self.damage.push(cut_packet(self.data, bad)),
             (_, true) => self.damage.push(no_packet(self.data, bad..self.at)),
         }
@@ -238,7 +238,8 @@ mod tests {
 
     /// A trace of `count` packets with a process tree of some processes each.
     fn trace_of(count: u64) -> (Vec<u8>, Vec<Range<usize>>) {
-        let (mut out, mut ranges) = (Vec::new(), Vec::new());
+        let mut out = Vec::new();
+        let mut ranges = Vec::new();
         for number in 0..count {
             let start = out.len();
             message(&mut out, trace::PACKET, |out| {
@@ -315,7 +316,7 @@ mod tests {
         let mut all = packets(&data);
         assert_eq!(all.by_ref().count(), 30);
         let damage = all.damage();
-        assert_eq!(damage.len() as u64, TOLD_PLACES + 1);
+        assert_eq!(damage.len() as u64, MAX_REPORTED_PLACES + 1);
         assert!(damage.last().unwrap().what.starts_with("14 more places"), "{damage:?}");
     }
 

@@ -30,6 +30,14 @@ pub(super) fn machine_clock(id: u64) -> Option<Clock> {
     }
 }
 
+/// A reading of a clock of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MachineTime {
+    /// The clock: a value of the enum `BuiltinClock`.
+    pub(super) clock: u64,
+    pub(super) ns: u64,
+}
+
 /// Converts readings of the machine's clocks to the clock of the recording.
 pub(super) struct MachineClocks {
     head: Clock,
@@ -55,11 +63,12 @@ impl MachineClocks {
         MachineClocks { head, pairs, unrelated: HashMap::new() }
     }
 
-    /// The reading of the recording's clock, ns, when the clock `id` of the machine reads `ts` ns. Between
-    /// two snapshots both clocks are taken to run evenly. Where no snapshot relates the clocks, the reading
-    /// is taken as it is.
-    pub(super) fn convert(&mut self, id: u64, ts: u64) -> u64 {
-        let clock = machine_clock(id);
+    /// The reading of the recording's clock, ns, at `time` of a clock of the machine. Between two snapshots
+    /// both clocks are taken to run evenly. Where no snapshot relates the clocks, the reading is taken as it
+    /// is.
+    pub(super) fn convert(&mut self, time: MachineTime) -> u64 {
+        let ts = time.ns;
+        let clock = machine_clock(time.clock);
         if clock == Some(self.head) {
             return ts;
         }
@@ -75,7 +84,7 @@ impl MachineClocks {
             }
             (Some(pair), None) | (None, Some(pair)) => moved(pair),
             (None, None) => {
-                *self.unrelated.entry(id).or_default() += 1;
+                *self.unrelated.entry(time.clock).or_default() += 1;
                 return ts;
             }
         };
@@ -111,7 +120,10 @@ impl CustomClocks {
         let mut base: Option<(u64, u64)> = None;
         let mut custom: Vec<(u64, u64, bool, u64)> = Vec::new();
         for (_, clock) in fields(snapshot).filter(|(n, _)| *n == clock_snapshot::CLOCKS) {
-            let (mut id, mut reading, mut is_incremental, mut unit) = (0, 0u64, false, 1);
+            let mut id = 0;
+            let mut reading = 0u64;
+            let mut is_incremental = false;
+            let mut unit = 1;
             for (number, value) in fields(clock.bytes()) {
                 match number {
                     clock_snapshot_clock::CLOCK_ID => id = value.number(),
@@ -138,9 +150,9 @@ impl CustomClocks {
         }
     }
 
-    /// The clock of the machine, and its reading in ns, for the timestamp `ts` of a packet. `None` if no
-    /// snapshot has introduced the clock. Must be called once for each timestamp, in order.
-    pub(super) fn machine_time(&mut self, sequence: u64, id: u64, ts: u64) -> Option<(u64, u64)> {
+    /// The time for the timestamp `ts` of a packet. `None` if no snapshot has introduced the clock. Must be
+    /// called once for each timestamp, in order.
+    pub(super) fn machine_time(&mut self, sequence: u64, id: u64, ts: u64) -> Option<MachineTime> {
         let clock = self.0.get_mut(&key(sequence, id))?;
         let ticks = ts.saturating_mul(clock.unit);
         let own = match &mut clock.last {
@@ -150,11 +162,86 @@ impl CustomClocks {
             }
             None => ticks,
         };
-        Some((clock.base_id, clock.base.wrapping_add(own.wrapping_sub(clock.own))))
+        let ns = clock.base.wrapping_add(own.wrapping_sub(clock.own));
+        Some(MachineTime { clock: clock.base_id, ns })
     }
 }
 
 /// The value of field `number` of a message as a number.
 pub(super) fn number(message: &[u8], field: u32) -> Option<u64> {
     super::wire::read::last_value(message, field).map(WireValue::number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::write::{message, uint};
+    use super::*;
+    use crate::clock::Snapshot;
+
+    fn snapshots(pairs: &[(u64, u64)]) -> Snapshots {
+        let snapshot = |(monotonic, boottime): &(u64, u64)| Snapshot {
+            monotonic: *monotonic,
+            boottime: *boottime,
+            ..Snapshot::default()
+        };
+        Snapshots { list: pairs.iter().map(snapshot).collect(), ..Snapshots::default() }
+    }
+
+    #[test]
+    fn a_clock_of_the_machine_runs_evenly_between_two_snapshots_and_on_behind_them() {
+        let mut clocks = MachineClocks::new(Clock::Boottime, &snapshots(&[(100, 1_000), (200, 1_300)]));
+        let at = |clocks: &mut MachineClocks, ns| {
+            clocks.convert(MachineTime { clock: builtin_clock::MONOTONIC, ns })
+        };
+        assert_eq!([90, 100, 150, 200, 210].map(|ts| at(&mut clocks, ts)), [990, 1_000, 1_150, 1_300, 1_310]);
+        let own = MachineTime { clock: builtin_clock::BOOTTIME, ns: 7 };
+        assert_eq!(clocks.convert(own), 7, "the recording's own clock");
+        assert!(clocks.unrelated.is_empty());
+    }
+
+    #[test]
+    fn a_clock_that_no_snapshot_relates_is_taken_as_it_is_and_counted() {
+        let mut clocks = MachineClocks::new(Clock::Boottime, &snapshots(&[(100, 1_000)]));
+        for ns in [5, 6] {
+            assert_eq!(clocks.convert(MachineTime { clock: builtin_clock::REALTIME, ns }), ns);
+        }
+        assert_eq!(clocks.unrelated.get(&builtin_clock::REALTIME), Some(&2));
+    }
+
+    /// A `ClockSnapshot` of BOOTTIME and of the clock `id`, whose unit is a microsecond.
+    fn snapshot(boottime: u64, id: u64, reading: u64, is_incremental: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        message(&mut out, clock_snapshot::CLOCKS, |clock| {
+            uint(clock, clock_snapshot_clock::CLOCK_ID, builtin_clock::BOOTTIME);
+            uint(clock, clock_snapshot_clock::TIMESTAMP, boottime);
+        });
+        message(&mut out, clock_snapshot::CLOCKS, |clock| {
+            uint(clock, clock_snapshot_clock::CLOCK_ID, id);
+            uint(clock, clock_snapshot_clock::TIMESTAMP, reading);
+            uint(clock, clock_snapshot_clock::IS_INCREMENTAL, is_incremental.into());
+            uint(clock, clock_snapshot_clock::UNIT_MULTIPLIER_NS, 1_000);
+        });
+        out
+    }
+
+    fn boottime(ns: u64) -> Option<MachineTime> {
+        Some(MachineTime { clock: builtin_clock::BOOTTIME, ns })
+    }
+
+    #[test]
+    fn a_clock_of_differences_adds_them_up() {
+        let mut clocks = CustomClocks::default();
+        clocks.learn(1, &snapshot(50_000, 64, 7, true));
+        assert_eq!(clocks.machine_time(1, 64, 3), boottime(53_000));
+        assert_eq!(clocks.machine_time(1, 64, 2), boottime(55_000));
+        assert_eq!(clocks.machine_time(2, 64, 2), None, "the clock is another sequence's");
+    }
+
+    #[test]
+    fn clocks_from_128_on_belong_to_all_sequences() {
+        let mut clocks = CustomClocks::default();
+        clocks.learn(1, &snapshot(50_000, 128, 7, false));
+        assert_eq!(clocks.machine_time(2, 128, 9), boottime(52_000));
+        assert_eq!(clocks.machine_time(3, 128, 8), boottime(51_000));
+    }
 }

@@ -64,10 +64,8 @@ fn read_log(data: &[u8]) -> (TrackLog, ReadReport) {
     (log, report)
 }
 
-type Out = Vec<u8>;
-
 /// A packet of sequence `sequence`.
-fn packet(out: &mut Out, sequence: u64, fill: impl FnOnce(&mut Out)) {
+fn packet(out: &mut Vec<u8>, sequence: u64, fill: impl FnOnce(&mut Vec<u8>)) {
     message(out, trace::PACKET, |out| {
         fill(out);
         uint(out, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, sequence);
@@ -75,7 +73,7 @@ fn packet(out: &mut Out, sequence: u64, fill: impl FnOnce(&mut Out)) {
 }
 
 /// A packet with a track event of type `ty`.
-fn event(out: &mut Out, sequence: u64, ts: u64, ty: u64, fill: impl FnOnce(&mut Out)) {
+fn event(out: &mut Vec<u8>, sequence: u64, ts: u64, ty: u64, fill: impl FnOnce(&mut Vec<u8>)) {
     packet(out, sequence, |out| {
         uint(out, trace_packet::TIMESTAMP, ts);
         message(out, trace_packet::TRACK_EVENT, |out| {
@@ -85,7 +83,7 @@ fn event(out: &mut Out, sequence: u64, ts: u64, ty: u64, fill: impl FnOnce(&mut 
     });
 }
 
-fn descriptor(out: &mut Out, uuid: u64, fill: impl FnOnce(&mut Out)) {
+fn descriptor(out: &mut Vec<u8>, uuid: u64, fill: impl FnOnce(&mut Vec<u8>)) {
     packet(out, 9, |out| {
         message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
             uint(out, track_descriptor::UUID, uuid);
@@ -94,7 +92,7 @@ fn descriptor(out: &mut Out, uuid: u64, fill: impl FnOnce(&mut Out)) {
     });
 }
 
-fn thread(out: &mut Out, uuid: u64, pid: u64, tid: u64) {
+fn thread(out: &mut Vec<u8>, uuid: u64, pid: u64, tid: u64) {
     descriptor(out, uuid, |out| {
         message(out, track_descriptor::THREAD, |out| {
             uint(out, thread_descriptor::PID, pid);
@@ -103,18 +101,18 @@ fn thread(out: &mut Out, uuid: u64, pid: u64, tid: u64) {
     });
 }
 
-fn named(name: &str) -> impl FnOnce(&mut Out) {
+fn named(name: &str) -> impl FnOnce(&mut Vec<u8>) {
     move |out| string(out, track_event::NAME, name.as_bytes())
 }
 
-fn on(uuid: u64, name: &str) -> impl FnOnce(&mut Out) {
+fn on(uuid: u64, name: &str) -> impl FnOnce(&mut Vec<u8>) {
     move |out| {
         uint(out, track_event::TRACK_UUID, uuid);
         string(out, track_event::NAME, name.as_bytes());
     }
 }
 
-fn intern(out: &mut Out, iid: u64, name: &str) {
+fn intern(out: &mut Vec<u8>, iid: u64, name: &str) {
     message(out, trace_packet::INTERNED_DATA, |out| {
         message(out, interned_data::EVENT_NAMES, |out| {
             uint(out, event_name::IID, iid);
@@ -123,7 +121,7 @@ fn intern(out: &mut Out, iid: u64, name: &str) {
     });
 }
 
-fn snapshot(out: &mut Out, sequence: u64, clocks: &[(u64, u64, u64, u64)]) {
+fn snapshot(out: &mut Vec<u8>, sequence: u64, clocks: &[(u64, u64, u64, u64)]) {
     packet(out, sequence, |out| {
         message(out, trace_packet::CLOCK_SNAPSHOT, |out| {
             for (id, ts, is_incremental, unit) in clocks {
@@ -204,7 +202,7 @@ fn names_defaults_and_a_clock_of_differences_come_from_the_sequence() {
         });
         intern(out, 3, "interned");
     });
-    let begin = |out: &mut Out, ts| {
+    let begin = |out: &mut Vec<u8>, ts| {
         event(out, 1, ts, BEGIN, |out| {
             uint(out, track_event::NAME_IID, 3);
             uint(out, track_event::THREAD_TIME_ABSOLUTE_US, 4);
@@ -228,10 +226,10 @@ fn names_defaults_and_a_clock_of_differences_come_from_the_sequence() {
 
 #[test]
 fn after_a_lost_packet_events_that_need_the_state_are_counted_until_it_is_cleared() {
-    let needs = |out: &mut Out| {
+    let needs = |out: &mut Vec<u8>| {
         uint(out, trace_packet::SEQUENCE_FLAGS, sequence_flags::NEEDS_INCREMENTAL_STATE);
     };
-    let instant = |out: &mut Out, iid| {
+    let instant = |out: &mut Vec<u8>, iid| {
         message(out, trace_packet::TRACK_EVENT, |out| {
             uint(out, track_event::TYPE, INSTANT);
             uint(out, track_event::NAME_IID, iid);
@@ -273,7 +271,7 @@ fn after_a_lost_packet_events_that_need_the_state_are_counted_until_it_is_cleare
 fn times_of_other_clocks_are_converted_by_snapshots() {
     let mut data = Vec::new();
     snapshot(&mut data, 1, &[(BOOT, 5_000, 0, 1), (MONO, 1_000, 0, 1)]);
-    let at = |out: &mut Out, clock, ts, name: &str| {
+    let at = |out: &mut Vec<u8>, clock, ts, name: &str| {
         packet(out, 1, |out| {
             uint(out, trace_packet::TIMESTAMP, ts);
             uint(out, trace_packet::TIMESTAMP_CLOCK_ID, clock);
@@ -346,7 +344,7 @@ fn events_of_chromes_old_kinds_become_slices_and_instants() {
             uint(out, thread_descriptor::REFERENCE_TIMESTAMP_US, 100);
         });
     });
-    let legacy = |out: &mut Out, phase: u8, name: &str, id: Option<u64>, duration: u64| {
+    let legacy = |out: &mut Vec<u8>, phase: u8, name: &str, id: Option<u64>, duration: u64| {
         packet(out, 1, |out| {
             message(out, trace_packet::TRACK_EVENT, |out| {
                 uint(out, track_event::TIMESTAMP_DELTA_US, 10);

@@ -8,15 +8,15 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use super::counter_packets::{CounterPacket, CounterReader, CounterSample, is_counters};
+use super::counter_packets::{CounterPacket, CounterReader, PolledCounter, is_counters};
 use super::fields::{
     builtin_clock, event_name, interned_data, legacy_event, sequence_flags, thread_descriptor, trace_packet,
     trace_packet_defaults, track_event, track_event_defaults, track_event_type,
 };
 use super::frame_timeline::{FramePackets, Frames};
 use super::trace_packets::packets;
-use super::track_clocks::{CustomClocks, FIRST_CUSTOM_CLOCK, MachineClocks, number};
-use super::track_table::{DescribedThread, TrackKey, TrackTable, described_thread};
+use super::track_clocks::{CustomClocks, FIRST_CUSTOM_CLOCK, MachineClocks, MachineTime, number};
+use super::track_table::{DescribedThread, PerfettoTrackKey, TrackTable, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
 use crate::formats::{CounterValue, Flow, TrackEventKind, TrackId};
 use crate::progress::{self, Pass};
@@ -28,8 +28,19 @@ pub(super) struct PlacedTrackEvent<'a> {
     pub(super) track: TrackId,
     pub(super) kind: TrackEventKind<'a>,
     pub(super) thread_ns: Option<u64>,
-    /// Where the flows begin in [`TrackEvents::flows`], and how many there are.
-    pub(super) flows: (u32, u32),
+    pub(super) flows: FlowRange,
+}
+
+/// The flows of one event among [`TrackEvents::flows`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FlowRange {
+    /// The index of the first flow.
+    pub(super) first: u32,
+    pub(super) count: u32,
+}
+
+impl FlowRange {
+    const EMPTY: FlowRange = FlowRange { first: 0, count: 0 };
 }
 
 /// The track events of a trace.
@@ -51,7 +62,7 @@ pub(super) struct TrackEvents<'a> {
     pub(super) annotations: u64,
 }
 
-/// What a packet sequence has set so far.
+/// The state that a packet sequence has set so far.
 #[derive(Default)]
 struct SequenceState<'a> {
     is_valid: bool,
@@ -95,7 +106,7 @@ struct PacketParts<'a> {
 }
 
 impl<'a> PacketParts<'a> {
-    fn of(packet: &'a [u8]) -> PacketParts<'a> {
+    fn new(packet: &'a [u8]) -> PacketParts<'a> {
         let mut parts = PacketParts::default();
         for (field, value) in fields(packet) {
             match field {
@@ -111,7 +122,9 @@ impl<'a> PacketParts<'a> {
                 trace_packet::THREAD_DESCRIPTOR => parts.thread = Some(value.bytes()),
                 trace_packet::TRACK_EVENT => parts.event = Some(value.bytes()),
                 trace_packet::FRAME_TIMELINE_EVENT => parts.frame = Some(value.bytes()),
-                _ if is_counters(field) => parts.counters = Some((field, value.bytes())),
+                _ if is_counters(field) => {
+                    parts.counters = Some(CounterPacket { field, body: value.bytes() });
+                }
                 _ => {}
             }
         }
@@ -153,7 +166,7 @@ pub(super) fn read<'a>(
     let _pass = Pass::begin("reading track events", streams.iter().map(|stream| stream.len() as u64).sum());
     for packet in streams.iter().flat_map(|s| packets(s)) {
         progress::advance(packet.body.len() as u64);
-        reader.packet(&PacketParts::of(packet.body));
+        reader.packet(&PacketParts::new(packet.body));
     }
     reader.out.unread = reader.counters.unread;
     reader.out.frames = reader.frames.join(&mut reader.out.table);
@@ -187,7 +200,8 @@ impl<'a> TrackEventReader<'a, '_> {
             state.reference_us = number(thread, thread_descriptor::REFERENCE_TIMESTAMP_US);
             state.thread_us = number(thread, thread_descriptor::REFERENCE_THREAD_TIME_US).unwrap_or(0);
         }
-        let (is_valid, clock) = (state.is_valid, state.clock);
+        let is_valid = state.is_valid;
+        let clock = state.clock;
         if let Some(snapshot) = packet.snapshot {
             self.custom.learn(packet.sequence, snapshot);
         }
@@ -199,7 +213,7 @@ impl<'a> TrackEventReader<'a, '_> {
         let id = packet.clock.or(clock).unwrap_or(builtin_clock::BOOTTIME);
         let time = packet.timestamp.filter(|_| packet.snapshot.is_none()).and_then(|ts| {
             if id < FIRST_CUSTOM_CLOCK {
-                Some((id, ts))
+                Some(MachineTime { clock: id, ns: ts })
             } else {
                 self.custom.machine_time(packet.sequence, id, ts)
             }
@@ -212,44 +226,48 @@ impl<'a> TrackEventReader<'a, '_> {
         }
         if let Some(frame) = packet.frame {
             match time {
-                Some((id, ts)) => self.frames.push(self.clocks.convert(id, ts), frame),
+                Some(time) => self.frames.push(self.clocks.convert(time), frame),
                 None => self.out.timeless += 1,
             }
         }
     }
 
     /// Reads a packet that polls counters, at a time of a clock of the machine.
-    fn counters(&mut self, time: Option<(u64, u64)>, packet: CounterPacket<'a>) {
-        let (clocks, out) = (&mut *self.clocks, &mut self.out);
-        self.counters.read(packet, &mut |CounterSample { owner, name, value, time: own }| {
-            let Some((id, ts)) = own.or(time) else {
+    fn counters(&mut self, time: Option<MachineTime>, packet: CounterPacket<'a>) {
+        let clocks = &mut *self.clocks;
+        let out = &mut self.out;
+        self.counters.read(packet, &mut |PolledCounter { owner, name, value, time: own }| {
+            let Some(time) = own.or(time) else {
                 out.timeless += 1;
                 return;
             };
-            let (ts, kind) = (clocks.convert(id, ts), TrackEventKind::Counter(value));
-            let track = out.table.id(TrackKey::Counter(owner, name), true);
-            out.events.push(PlacedTrackEvent { ts, track, kind, thread_ns: None, flows: (0, 0) });
+            let ts = clocks.convert(time);
+            let kind = TrackEventKind::Counter(value);
+            let track = out.table.id(PerfettoTrackKey::Counter(owner, name), true);
+            out.events.push(PlacedTrackEvent { ts, track, kind, thread_ns: None, flows: FlowRange::EMPTY });
         });
     }
 
-    fn event(&mut self, sequence: u64, time: Option<(u64, u64)>, event: &'a [u8]) {
+    fn event(&mut self, sequence: u64, time: Option<MachineTime>, event: &'a [u8]) {
         let Some(state) = self.sequences.get_mut(&sequence) else { return };
-        let parts = EventParts::of(event);
+        let parts = EventParts::new(event);
         self.out.annotations += parts.annotations;
-        let legacy_time = if let Some(us) = parts.absolute_us {
-            Some((builtin_clock::MONOTONIC, us.saturating_mul(1_000)))
+        let legacy_us = if let Some(us) = parts.absolute_us {
+            Some(us)
         } else if let (Some(delta), Some(reference)) = (parts.delta_us, state.reference_us) {
             let us = reference.wrapping_add(delta);
             state.reference_us = Some(us);
-            Some((builtin_clock::MONOTONIC, us.saturating_mul(1_000)))
+            Some(us)
         } else {
             None
         };
-        let Some((id, ts)) = legacy_time.or(time) else {
+        let legacy_time =
+            legacy_us.map(|us| MachineTime { clock: builtin_clock::MONOTONIC, ns: us.saturating_mul(1_000) });
+        let Some(time) = legacy_time.or(time) else {
             self.out.timeless += 1;
             return;
         };
-        let ts = self.clocks.convert(id, ts);
+        let ts = self.clocks.convert(time);
         if let Some(delta) = parts.thread_delta_us {
             state.thread_us = state.thread_us.wrapping_add(delta);
         }
@@ -260,16 +278,15 @@ impl<'a> TrackEventReader<'a, '_> {
         let explicit = parts.track.or(state.track);
         let key = match (explicit, state.thread, &parts.legacy) {
             (_, _, Some(LegacyParts { tid: Some(tid), pid, .. })) => {
-                TrackKey::Thread(DescribedThread { pid: *pid, tid: *tid })
+                PerfettoTrackKey::Thread(DescribedThread { pid: *pid, tid: *tid })
             }
-            (Some(uuid), ..) => TrackKey::Uuid(uuid),
-            (None, Some(thread), _) => TrackKey::Thread(thread),
-            (None, None, _) => TrackKey::Uuid(0),
+            (Some(uuid), ..) => PerfettoTrackKey::Uuid(uuid),
+            (None, Some(thread), _) => PerfettoTrackKey::Thread(thread),
+            (None, None, _) => PerfettoTrackKey::Uuid(0),
         };
-        let (counters, doubles) = (
-            if parts.counters.is_empty() { &state.counters } else { &parts.counters },
-            if parts.double_counters.is_empty() { &state.double_counters } else { &parts.double_counters },
-        );
+        let counters = if parts.counters.is_empty() { &state.counters } else { &parts.counters };
+        let doubles =
+            if parts.double_counters.is_empty() { &state.double_counters } else { &parts.double_counters };
         let table = &mut self.out.table;
         let mut push = |track, kind, flows, ts| {
             let thread_ns = thread_us.map(|us| us.saturating_mul(1_000));
@@ -278,13 +295,23 @@ impl<'a> TrackEventReader<'a, '_> {
         // The extra counters of a slice have the slice's time.
         for (uuid, value) in counters.iter().zip(&parts.counter_values) {
             let value = sum(&mut state.counter_sums, table, *uuid, *value as i64);
-            push(table.id(TrackKey::Uuid(*uuid), true), TrackEventKind::Counter(value), (0, 0), ts);
+            push(
+                table.id(PerfettoTrackKey::Uuid(*uuid), true),
+                TrackEventKind::Counter(value),
+                FlowRange::EMPTY,
+                ts,
+            );
         }
         for (uuid, value) in doubles.iter().zip(&parts.double_counter_values) {
             let value = CounterValue::Double(f64::from_bits(*value));
-            push(table.id(TrackKey::Uuid(*uuid), true), TrackEventKind::Counter(value), (0, 0), ts);
+            push(
+                table.id(PerfettoTrackKey::Uuid(*uuid), true),
+                TrackEventKind::Counter(value),
+                FlowRange::EMPTY,
+                ts,
+            );
         }
-        let flows = (self.out.flows.len() as u32, parts.flows.len() as u32);
+        let flows = FlowRange { first: self.out.flows.len() as u32, count: parts.flows.len() as u32 };
         self.out.flows.extend_from_slice(&parts.flows);
         let begin = TrackEventKind::Begin { name };
         match parts.ty {
@@ -294,7 +321,7 @@ impl<'a> TrackEventReader<'a, '_> {
                 push(table.id(key, false), TrackEventKind::Instant { name }, flows, ts);
             }
             track_event_type::COUNTER => {
-                let TrackKey::Uuid(uuid) = key else { return };
+                let PerfettoTrackKey::Uuid(uuid) = key else { return };
                 let value = match (parts.double_value, parts.value) {
                     (Some(double), _) => CounterValue::Double(f64::from_bits(double)),
                     (None, value) => sum(&mut state.counter_sums, table, uuid, value.unwrap_or(0) as i64),
@@ -305,7 +332,7 @@ impl<'a> TrackEventReader<'a, '_> {
                 let Some(legacy) = &parts.legacy else { return };
                 let pid = legacy.pid.or(state.thread.and_then(|thread| thread.pid));
                 let key = match (legacy.phase, legacy.id) {
-                    (b'b' | b'e' | b'n' | b'S' | b'F', Some(id)) => TrackKey::Async(pid, id, name),
+                    (b'b' | b'e' | b'n' | b'S' | b'F', Some(id)) => PerfettoTrackKey::Async(pid, id, name),
                     _ => key,
                 };
                 let track = table.id(key, false);
@@ -315,7 +342,7 @@ impl<'a> TrackEventReader<'a, '_> {
                     b'X' => {
                         push(track, begin, flows, ts);
                         let end = ts.saturating_add(legacy.duration_us.saturating_mul(1_000));
-                        push(track, TrackEventKind::End, (0, 0), end);
+                        push(track, TrackEventKind::End, FlowRange::EMPTY, end);
                     }
                     b'I' | b'i' | b'R' | b'n' => push(track, TrackEventKind::Instant { name }, flows, ts),
                     _ => {}
@@ -389,7 +416,7 @@ struct LegacyParts {
 }
 
 impl<'a> EventParts<'a> {
-    fn of(event: &'a [u8]) -> EventParts<'a> {
+    fn new(event: &'a [u8]) -> EventParts<'a> {
         let mut parts = EventParts::default();
         for (field, value) in fields(event) {
             match field {
@@ -415,7 +442,7 @@ impl<'a> EventParts<'a> {
                 track_event::FLOW_IDS => parts.add_flows(append_fixed, value, false),
                 track_event::TERMINATING_FLOW_IDS_OLD => parts.add_flows(append_numbers, value, true),
                 track_event::TERMINATING_FLOW_IDS => parts.add_flows(append_fixed, value, true),
-                track_event::LEGACY_EVENT => parts.legacy = Some(LegacyParts::of(value.bytes())),
+                track_event::LEGACY_EVENT => parts.legacy = Some(LegacyParts::new(value.bytes())),
                 track_event::DEBUG_ANNOTATIONS => parts.annotations += 1,
                 _ => {}
             }
@@ -431,7 +458,7 @@ impl<'a> EventParts<'a> {
 }
 
 impl LegacyParts {
-    fn of(event: &[u8]) -> LegacyParts {
+    fn new(event: &[u8]) -> LegacyParts {
         let mut parts = LegacyParts::default();
         for (field, value) in fields(event) {
             match field {

@@ -52,9 +52,9 @@ struct DescribedTrack<'a> {
     counter: Option<CounterSpec>,
 }
 
-/// What a track is found by.
+/// The key by which a track is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum TrackKey<'a> {
+pub(super) enum PerfettoTrackKey<'a> {
     /// A uuid; 0 is the track of events that name none.
     Uuid(u64),
     /// A thread that a `ThreadDescriptor` of the packet sequence names.
@@ -84,7 +84,7 @@ impl TableTrack<'_> {
 #[derive(Default)]
 pub(super) struct TrackTable<'a> {
     described: HashMap<u64, DescribedTrack<'a>>,
-    ids: HashMap<TrackKey<'a>, TrackId>,
+    ids: HashMap<PerfettoTrackKey<'a>, TrackId>,
     /// The tracks with events, in the order of their ids.
     pub(super) tracks: Vec<TableTrack<'a>>,
 }
@@ -128,7 +128,7 @@ impl<'a> TrackTable<'a> {
     }
 
     /// The track's number. A track gets one with its first event.
-    pub(super) fn id(&mut self, key: TrackKey<'a>, is_counter: bool) -> TrackId {
+    pub(super) fn id(&mut self, key: PerfettoTrackKey<'a>, is_counter: bool) -> TrackId {
         if let Some(id) = self.ids.get(&key) {
             return *id;
         }
@@ -139,7 +139,7 @@ impl<'a> TrackTable<'a> {
             track.kind = TrackKind::Counter;
         }
         let name = match key {
-            TrackKey::Counter(_, name) => Some(name.text()),
+            PerfettoTrackKey::Counter(_, name) => Some(name.text()),
             _ => None,
         };
         self.tracks.push(TableTrack { track, name });
@@ -147,7 +147,7 @@ impl<'a> TrackTable<'a> {
         id
     }
 
-    fn resolve(&self, key: TrackKey<'a>) -> Track<'a> {
+    fn resolve(&self, key: PerfettoTrackKey<'a>) -> Track<'a> {
         let mut track = Track {
             id: TrackId(0),
             name: b"",
@@ -156,20 +156,20 @@ impl<'a> TrackTable<'a> {
             kind: TrackKind::Slices,
         };
         match key {
-            TrackKey::Thread(DescribedThread { pid, tid }) => {
+            PerfettoTrackKey::Thread(DescribedThread { pid, tid }) => {
                 track.owner = TrackOwner::Thread { tid, tgid: pid }
             }
-            TrackKey::Async(pid, _, name) => {
+            PerfettoTrackKey::Async(pid, _, name) => {
                 track.name = name;
                 track.owner = pid.map_or(TrackOwner::Machine, TrackOwner::Process);
             }
-            TrackKey::Counter(owner, _) => track.owner = owner,
-            TrackKey::Frames(pid, is_actual) => {
+            PerfettoTrackKey::Counter(owner, _) => track.owner = owner,
+            PerfettoTrackKey::Frames(pid, is_actual) => {
                 track.name = if is_actual { ACTUAL_FRAMES_TRACK } else { EXPECTED_FRAMES_TRACK };
                 track.owner = TrackOwner::Process(pid);
                 track.kind = TrackKind::Frames;
             }
-            TrackKey::Uuid(uuid) => {
+            PerfettoTrackKey::Uuid(uuid) => {
                 let own = self.described.get(&uuid);
                 track.name = own.map_or(&b""[..], |own| own.name);
                 let mut at = own;
@@ -181,7 +181,8 @@ impl<'a> TrackTable<'a> {
                         break;
                     }
                     if let Some((pid, name)) = described.process {
-                        (track.owner, track.owner_name) = (TrackOwner::Process(pid), name);
+                        track.owner = TrackOwner::Process(pid);
+                        track.owner_name = name;
                         break;
                     }
                     at = self.described.get(&described.parent).filter(|_| described.parent != 0);

@@ -3,18 +3,16 @@
 //!
 //! Stacks are interned: a sample names its stack by a number, and [`SampleTables`] has the frames behind it.
 
-mod collector;
-mod stacks;
 mod symbol_name;
 
 use std::io;
 
-pub(crate) use collector::SampleCollector;
-pub use stacks::{FrameIndex, FrameKey, NO_STACK, StackNode, StackTable};
-pub(crate) use symbol_name::readable;
+use rustc_hash::FxHashMap;
 
 use super::ReadReport;
 use crate::clock::Clock;
+
+pub(crate) use symbol_name::readable;
 
 /// The part of the system that a frame's code belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -131,13 +129,13 @@ pub struct Sample {
     pub stack: u32,
     /// The processor, where the recording states it.
     pub cpu: Option<u32>,
-    /// What the sample stands for: events that have happened since the event type's last sample of this
+    /// The weight of the sample: events that have happened since the event type's last sample of this
     /// thread, or ns where the event type measures time.
     pub period: u64,
 }
 
-/// What samples refer to. The tables grow while samples are read: an index in a sample is valid when the
-/// sample is pushed.
+/// The tables that samples refer to. The tables grow while samples are read: an index in a sample is valid
+/// when the sample is pushed.
 #[derive(Debug, Clone, Default)]
 pub struct SampleTables {
     /// The event types.
@@ -195,7 +193,7 @@ pub trait SampleRecording {
         None
     }
 
-    /// What the file says about itself, as keys and values for people.
+    /// The facts that the file states about itself, as keys and values for people.
     fn facts(&self) -> Vec<(String, String)>;
 
     /// Pushes all samples to `sink`, nearly in the order of time. Each call reads the file again.
@@ -212,5 +210,217 @@ pub struct CountOnly;
 impl SampleSink for CountOnly {
     fn sample(&mut self, _: &SampleTables, _: &Sample) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Counts samples on their way to a sink.
+///
+/// A sample that was taken where its thread stopped running waits until the thread runs again: only then is
+/// known how long it stands for.
+#[derive(Debug, Default)]
+pub(crate) struct SampleCollector {
+    /// The result so far.
+    pub reading: SampleReading,
+    /// By thread: the sample that waits.
+    waiting: Vec<Option<Sample>>,
+}
+
+impl SampleCollector {
+    /// Adds a thread, and returns its index.
+    pub(crate) fn add_thread(&mut self, pid: i32, tid: i32, name: String) -> u32 {
+        let threads = &mut self.reading.tables.threads;
+        let index = threads.len() as u32;
+        threads.push(SampleThread { pid, tid, name, samples: 0 });
+        self.waiting.push(None);
+        index
+    }
+
+    /// Takes a sample. It ends the time that its thread did not run.
+    pub(crate) fn take(&mut self, sample: Sample, sink: &mut dyn SampleSink) -> io::Result<()> {
+        self.runs_again(sample.thread, sample.time, sink)?;
+        if self.reading.tables.events[sample.event as usize].is_off_cpu {
+            self.waiting[sample.thread as usize] = Some(sample);
+            return Ok(());
+        }
+        self.push(sample, sink)
+    }
+
+    /// A thread runs at `time`, ns: pushes the sample of the time that it did not run.
+    pub(crate) fn runs_again(&mut self, thread: u32, time: u64, sink: &mut dyn SampleSink) -> io::Result<()> {
+        match self.waiting[thread as usize].take() {
+            Some(sample) => self.push(Sample { period: time.saturating_sub(sample.time), ..sample }, sink),
+            None => Ok(()),
+        }
+    }
+
+    fn push(&mut self, sample: Sample, sink: &mut dyn SampleSink) -> io::Result<()> {
+        let SampleReading { tables, report, .. } = &mut self.reading;
+        let event = &mut tables.events[sample.event as usize];
+        event.samples += 1;
+        event.period = event.period.saturating_add(sample.period);
+        tables.threads[sample.thread as usize].samples += 1;
+        if sample.time > 0 {
+            report.cover(sample.time);
+        }
+        sink.sample(tables, &sample)
+    }
+
+    /// Pushes the samples of threads that did not run again; how long they waited is not known.
+    pub(crate) fn finish(mut self, sink: &mut dyn SampleSink) -> io::Result<SampleReading> {
+        for thread in 0..self.waiting.len() {
+            if let Some(sample) = self.waiting[thread].take() {
+                self.push(Sample { period: 0, ..sample }, sink)?;
+            }
+        }
+        self.reading.report.lost_anywhere = self.reading.losses.lost;
+        Ok(self.reading)
+    }
+}
+
+/// The number that stands for an empty stack.
+pub const NO_STACK: u32 = u32::MAX;
+
+/// A stack: its innermost frame, and the stack of the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackNode {
+    /// The stack without its innermost frame, which has a lower number; [`NO_STACK`] below the outermost.
+    pub parent: u32,
+    /// The index of the innermost frame.
+    pub frame: u32,
+}
+
+/// All distinct stacks, by number.
+#[derive(Debug, Clone, Default)]
+pub struct StackTable {
+    nodes: Vec<StackNode>,
+    children: FxHashMap<(u32, u32), u32>,
+}
+
+impl StackTable {
+    /// The stack of `frame` called from `parent`.
+    pub fn child(&mut self, parent: u32, frame: u32) -> u32 {
+        let next = self.nodes.len() as u32;
+        let stack = *self.children.entry((parent, frame)).or_insert(next);
+        if stack == next {
+            self.nodes.push(StackNode { parent, frame });
+        }
+        stack
+    }
+
+    /// The stack of frames, the outermost first.
+    pub fn of_frames(&mut self, outermost_first: impl IntoIterator<Item = u32>) -> u32 {
+        outermost_first.into_iter().fold(NO_STACK, |parent, frame| self.child(parent, frame))
+    }
+
+    /// The nodes; a parent stands before its children.
+    pub fn nodes(&self) -> &[StackNode] {
+        &self.nodes
+    }
+
+    /// The frames of a stack, the innermost first.
+    pub fn frames(&self, stack: u32) -> impl Iterator<Item = u32> {
+        let mut at = stack;
+        std::iter::from_fn(move || {
+            let node = self.nodes.get(at as usize)?;
+            at = node.parent;
+            Some(node.frame)
+        })
+    }
+}
+
+/// The identity of a frame: its name, its file and its kind.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FrameKey {
+    /// The name of the symbol; empty for a frame without one.
+    pub symbol: String,
+    /// The index of the file.
+    pub module: u32,
+    /// The code's owner.
+    pub kind: FrameKind,
+    /// The address in the file of a frame without a symbol; else 0.
+    pub unknown_address: u64,
+}
+
+/// The frames of [`SampleTables`] by what makes them the same.
+#[derive(Debug, Default)]
+pub struct FrameIndex {
+    known: FxHashMap<FrameKey, u32>,
+}
+
+impl FrameIndex {
+    /// The index of a frame; a new frame is added to `tables`. `address` is the address in the file, and
+    /// `symbol` the readable name of the function, empty where it is not known.
+    pub fn intern(
+        &mut self,
+        tables: &mut SampleTables,
+        symbol: &str,
+        module: u32,
+        kind: FrameKind,
+        address: u64,
+    ) -> u32 {
+        let has_symbol = !symbol.is_empty();
+        let unknown_address = if has_symbol { 0 } else { address };
+        let key = FrameKey { symbol: symbol.to_owned(), module, kind, unknown_address };
+        let next = tables.frames.len() as u32;
+        let index = *self.known.entry(key).or_insert(next);
+        if index == next {
+            let name = if has_symbol {
+                symbol.to_owned()
+            } else {
+                let file = tables.modules.get(module as usize).map_or("[unknown]", |m| m.file_name());
+                format!("{file}+0x{address:x}")
+            };
+            tables.frames.push(SampleFrame { name, has_symbol, kind, module, address });
+        }
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_stacks_and_equal_frames_are_stored_once() {
+        let mut tables = SampleTables::default();
+        let mut index = FrameIndex::default();
+        let main = index.intern(&mut tables, "main", 0, FrameKind::Native, 0x10);
+        let run = index.intern(&mut tables, "run", 0, FrameKind::Native, 0x20);
+        assert_eq!(index.intern(&mut tables, "main", 0, FrameKind::Native, 0x18), main, "at another address");
+        let unknown = index.intern(&mut tables, "", 0, FrameKind::Native, 0x30);
+        assert_ne!(index.intern(&mut tables, "", 0, FrameKind::Native, 0x38), unknown);
+        assert_eq!(tables.frames[unknown as usize].name, "[unknown]+0x30");
+
+        let mut stacks = StackTable::default();
+        let deep = stacks.of_frames([main, run, run]);
+        assert_eq!(stacks.of_frames([main, run, run]), deep);
+        assert_eq!(stacks.frames(deep).collect::<Vec<_>>(), [run, run, main]);
+        assert_eq!((stacks.nodes().len(), stacks.frames(NO_STACK).count()), (3, 0));
+    }
+
+    /// The times and periods of pushed samples.
+    #[derive(Default)]
+    struct Pushed(Vec<(u64, u64)>);
+
+    impl SampleSink for Pushed {
+        fn sample(&mut self, _: &SampleTables, sample: &Sample) -> io::Result<()> {
+            self.0.push((sample.time, sample.period));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_sample_of_a_switch_lasts_until_its_thread_runs_again() {
+        let mut collector = SampleCollector::default();
+        collector.reading.tables.events.push(SampleEvent { is_off_cpu: true, ..SampleEvent::default() });
+        let thread = collector.add_thread(1, 2, "main".into());
+        let sample = |time| Sample { time, thread, event: 0, cpu: None, stack: NO_STACK, period: 1 };
+        let mut sink = Pushed::default();
+        collector.take(sample(10), &mut sink).unwrap();
+        collector.runs_again(thread, 25, &mut sink).unwrap();
+        collector.take(sample(40), &mut sink).unwrap();
+        let reading = collector.finish(&mut sink).unwrap();
+        assert_eq!(sink.0, [(10, 15), (40, 0)]);
+        assert_eq!((reading.tables.threads[0].samples, reading.tables.events[0].period), (2, 15));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What the dynamic linker's own symbols begin with in files of simpleperf.
+/// The dynamic linker's own symbols begin with this in files of simpleperf.
 const LINKER_PREFIX: &str = "__dl_";
 
 /// The longest name that is demangled: a short mangled name can stand for one of gigabytes.
@@ -102,11 +102,13 @@ fn forwarded(name: &str) -> Option<String> {
         return None;
     }
     let first = parameters.len() - same;
-    let shown =
-        parameters.iter().enumerate().map(|(n, parameter)| match n >= first && !parameter.ends_with('&') {
-            true => format!("{parameter}&&"),
-            false => (*parameter).to_owned(),
-        });
+    let shown = parameters.iter().enumerate().map(|(n, parameter)| {
+        if n >= first && !parameter.ends_with('&') {
+            format!("{parameter}&&")
+        } else {
+            (*parameter).to_owned()
+        }
+    });
     Some(format!("{before}({})", shown.collect::<Vec<_>>().join(", ")))
 }
 
@@ -128,7 +130,9 @@ fn matching_open(name: &str, close: usize) -> Option<usize> {
 
 /// The parts of a list between commas that lie in no bracket.
 fn parts(list: &str) -> Vec<&str> {
-    let (mut depth, mut start, mut all) = (0i32, 0, Vec::new());
+    let mut depth = 0i32;
+    let mut start = 0;
+    let mut all = Vec::new();
     for (at, byte) in list.bytes().enumerate() {
         match byte {
             b'(' | b'<' => depth += 1,

@@ -2,14 +2,18 @@
 //! compressed.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::io::{self, Read};
 use std::ops::Range;
+use std::thread::{Builder, Scope};
 
-use super::compression::{Compression, DecompressError};
-use super::decompress_pool::{DecompressPool, PendingChunk};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+
 use crate::formats::Damage;
 use crate::ftrace::{LostEvents, Page, PageFault, PageLayout, RecordCursor, RecordSpan};
 use crate::progress;
+use crate::workers::{started, worker_count};
 
 /// The largest chunk that is read, bytes after decompression. trace-cmd writes chunks of 10 pages.
 const MAX_CHUNK_BYTES: usize = 4 << 20;
@@ -100,14 +104,14 @@ impl<'a> CpuRecordCursor<'a> {
         pool: DecompressPool<'a>,
     ) -> CpuRecordCursor<'a> {
         let start = usize::try_from(range.offset).unwrap_or(usize::MAX).min(file.len());
-        let there = usize::try_from(range.size).unwrap_or(usize::MAX).min(file.len() - start);
+        let present = usize::try_from(range.size).unwrap_or(usize::MAX).min(file.len() - start);
         let layout = PageLayout { size: range.page_size, ..layout };
         let mut cursor = CpuRecordCursor {
             cpu: range.cpu,
             file,
             release,
             released: start,
-            rest: &file[start..start + there],
+            rest: &file[start..start + present],
             offset: start as u64,
             layout,
             compression: range.compression,
@@ -127,15 +131,15 @@ impl<'a> CpuRecordCursor<'a> {
             damage: Vec::new(),
             damaged: 0,
         };
-        let missing = range.size - there as u64;
+        let missing = range.size - present as u64;
         if missing > 0 {
             let what =
                 format!("the file ends inside its pages: {missing} of {} bytes are missing", range.size);
             cursor.damaged(file.len() as u64, what);
         }
-        if cursor.compression != Compression::None && there > 0 {
+        if cursor.compression != Compression::None && present > 0 {
             // trace-cmd 3.1 does not count the number of chunks (4 bytes) in the size.
-            cursor.rest = &file[start..(start + there + 4).min(file.len())];
+            cursor.rest = &file[start..(start + present + 4).min(file.len())];
             cursor.chunks_left = cursor.word().unwrap_or(0);
         }
         cursor
@@ -278,7 +282,8 @@ impl<'a> CpuRecordCursor<'a> {
             return None;
         }
         self.chunks_left -= 1;
-        let (packed, unpacked) = (self.word()? as usize, self.word()? as usize);
+        let packed = self.word()? as usize;
+        let unpacked = self.word()? as usize;
         let most = MAX_CHUNK_BYTES.min(FREE_CHUNK_BYTES + packed.saturating_mul(MAX_CHUNK_RATIO));
         if unpacked > most {
             self.chunks_left = 0;
@@ -288,5 +293,216 @@ impl<'a> CpuRecordCursor<'a> {
         progress::advance(packed as u64);
         let buffer = self.spare.pop().unwrap_or_default();
         Some(Ok(self.pool.decompress(self.compression, data, unpacked, buffer)))
+    }
+}
+
+/// Why a chunk or a section is not decompressed, or not as a whole. The subject of the text is missing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DecompressError {
+    #[error("unpacks to {len} bytes, not to the {promised} it promises")]
+    Length { len: usize, promised: usize },
+    #[error("cannot be unpacked: {0}")]
+    Decoder(io::Error),
+    #[error("of {packed} bytes says that it decompresses to {unpacked} bytes; no writer makes such a chunk")]
+    TooLarge { packed: usize, unpacked: usize },
+    #[error("was not decompressed")]
+    NotDone,
+}
+
+/// The compression of a version 7 file's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compression {
+    None,
+    Zlib,
+    Zstd,
+}
+
+impl Compression {
+    /// The compression with this name in a file's header. `None` for a name that is not known.
+    pub(super) fn from_name(name: &str) -> Option<Compression> {
+        Some(match name {
+            "none" | "" => Compression::None,
+            "zlib" => Compression::Zlib,
+            "zstd" => Compression::Zstd,
+            _ => return None,
+        })
+    }
+
+    /// Decompresses `data` into `out`, which is cleared first. The result must have exactly `unpacked` bytes;
+    /// otherwise the error tells the difference. On an error `out` holds as many bytes as could be
+    /// decompressed.
+    pub(super) fn decompress(
+        self,
+        data: &[u8],
+        unpacked: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DecompressError> {
+        thread_local! {
+            // A decompressor costs more to make than a chunk of 10 pages costs to decompress.
+            static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+        }
+        out.clear();
+        let got = match self {
+            Compression::None => {
+                out.extend_from_slice(data);
+                Ok(data.len())
+            }
+            Compression::Zlib => {
+                flate2::read::ZlibDecoder::new(data).take(unpacked as u64 + 1).read_to_end(out)
+            }
+            Compression::Zstd => {
+                // A zstd frame cannot grow by more than this factor. Without the limit, one damaged number in
+                // the file would allocate a large buffer.
+                out.reserve(unpacked.min((data.len() + 4).saturating_mul(1 << 15)));
+                ZSTD.with_borrow_mut(|decompressor| {
+                    if decompressor.is_none() {
+                        *decompressor = Some(zstd::bulk::Decompressor::new()?);
+                    }
+                    decompressor.as_mut().map_or(Ok(0), |d| d.decompress_to_buffer(data, out))
+                })
+            }
+        };
+        match got {
+            Ok(len) if len == unpacked => Ok(()),
+            Ok(len) => Err(DecompressError::Length { len, promised: unpacked }),
+            Err(error) => Err(DecompressError::Decoder(error)),
+        }
+    }
+}
+
+/// The largest number of threads. More threads would decompress faster than a reader can read the chunks.
+const MAX_THREADS: usize = 4;
+
+/// The threads that decompress chunks. They end when the last clone of the pool is dropped. The default pool
+/// has no threads and decompresses each chunk at once.
+#[derive(Clone, Default)]
+pub(super) struct DecompressPool<'a> {
+    jobs: Option<Sender<DecompressJob<'a>>>,
+}
+
+struct DecompressJob<'a> {
+    compression: Compression,
+    data: &'a [u8],
+    unpacked: usize,
+    buffer: Vec<u8>,
+    done: Sender<Decompressed>,
+}
+
+/// The pages of a chunk, and what is wrong with the chunk. A damaged chunk has as many pages as could be
+/// decompressed.
+type Decompressed = (Vec<u8>, Result<(), DecompressError>);
+
+/// A chunk that is being decompressed.
+pub(super) struct PendingChunk {
+    done: Receiver<Decompressed>,
+    /// Size of the decompressed chunk as the file states it, bytes.
+    pub(super) unpacked: usize,
+}
+
+impl DecompressJob<'_> {
+    fn run(mut self) {
+        let result = self.compression.decompress(self.data, self.unpacked, &mut self.buffer);
+        // The reader may have ended early. Then no one receives the chunk.
+        let _ = self.done.send((self.buffer, result));
+    }
+}
+
+impl<'a> DecompressPool<'a> {
+    /// A pool with as many threads as the machine can use, and at most [`MAX_THREADS`].
+    pub(super) fn new<'scope>(scope: &'scope Scope<'scope, '_>) -> DecompressPool<'a>
+    where
+        'a: 'scope,
+    {
+        let (jobs, queue) = unbounded::<DecompressJob<'a>>();
+        let threads = started(worker_count(MAX_THREADS), || {
+            let queue = queue.clone();
+            Builder::new().spawn_scoped(scope, move || queue.iter().for_each(DecompressJob::run))
+        });
+        // Without threads the reader decompresses by itself.
+        DecompressPool { jobs: (!threads.is_empty()).then_some(jobs) }
+    }
+
+    /// Begins to decompress `data`, which becomes `unpacked` bytes, into `buffer`.
+    pub(super) fn decompress(
+        &self,
+        compression: Compression,
+        data: &'a [u8],
+        unpacked: usize,
+        buffer: Vec<u8>,
+    ) -> PendingChunk {
+        let (done, waiting) = bounded(1);
+        let job = DecompressJob { compression, data, unpacked, buffer, done };
+        match &self.jobs {
+            Some(jobs) => {
+                if let Err(refused) = jobs.send(job) {
+                    refused.0.run();
+                }
+            }
+            None => job.run(),
+        }
+        PendingChunk { done: waiting, unpacked }
+    }
+}
+
+impl PendingChunk {
+    /// Waits until the chunk is decompressed.
+    pub(super) fn wait(self) -> Decompressed {
+        self.done.recv().unwrap_or_else(|_| (Vec::new(), Err(DecompressError::NotDone)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace_dat::zstd_matcher::{BLOCK, Zstd};
+
+    /// Data like that of pages: records of a few types, whose fields differ a little from those of the record
+    /// before.
+    fn records(len: usize, mut seed: u64) -> Vec<u8> {
+        let mut random = |most: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % most
+        };
+        let mut out = Vec::new();
+        while out.len() < len {
+            let kind = random(5);
+            out.extend((random(1 << 20) << 5 | kind).to_le_bytes());
+            out.extend((0..kind * 6).map(|n| (n * n) as u8));
+            out.resize(out.len() + random(40) as usize, 0);
+        }
+        out.truncate(len);
+        out
+    }
+
+    #[test]
+    fn the_recorders_zstd_frames_of_every_length_are_decompressed_by_the_c_library() {
+        let mut zstd = Zstd::new();
+        let mut unpacked = Vec::new();
+        let lengths = (0..40).chain([4096, 40_000, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5]);
+        for (n, len) in lengths.enumerate() {
+            let same = vec![7; len];
+            let noise: Vec<u8> = records(len, n as u64).iter().map(|b| b.wrapping_mul(167)).rev().collect();
+            for data in [records(len, n as u64), same, noise] {
+                let (data, packed) = zstd.frame(data, Vec::new());
+                let result = Compression::Zstd.decompress(&packed, len, &mut unpacked);
+                assert!(result.is_ok(), "{len} bytes: {result:?}");
+                assert!(unpacked == data, "{len} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn records_compress_to_less_than_a_third() {
+        let (data, packed) = Zstd::new().frame(records(BLOCK, 1), Vec::new());
+        assert!(packed.len() * 3 < data.len(), "{} of {}", packed.len(), data.len());
+    }
+
+    #[test]
+    fn a_length_that_does_not_fit_the_data_is_an_error() {
+        let (_, packed) = Zstd::new().frame(vec![1; 100], Vec::new());
+        let mut out = Vec::new();
+        assert!(Compression::Zstd.decompress(&packed, 101, &mut out).is_err());
+        assert!(Compression::None.decompress(&[1, 2], 3, &mut out).is_err());
+        assert!(Compression::Zlib.decompress(b"no zlib data", 3, &mut out).is_err());
     }
 }

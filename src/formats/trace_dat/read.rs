@@ -1,18 +1,17 @@
 //! Pushes the events of a trace.dat to a sink: all CPUs together by time, or one CPU after the other.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
-use super::compression::Compression;
-use super::cpu_data::CpuRecordCursor;
-use super::decompress_pool::DecompressPool;
-use super::event_names::EventNames;
-use super::event_types::EventTypes;
+use super::cpu_data::{Compression, CpuRecordCursor, DecompressPool};
 use super::header::TraceDat;
-use crate::formats::{CpuCount, Damage, Event, Order, Payload, ReadReport, Sink, ThreadInfo};
-use crate::ftrace::LostEvents;
+use crate::formats::{
+    CLONE_THREAD, CpuCount, Damage, Event, EventType, EventTypeId, Order, Payload, ReadReport, Sink,
+    ThreadIds, ThreadInfo,
+};
+use crate::ftrace::{CommonFields, Endian, EventFormat, FieldSlot, LostEvents};
 use crate::trace_dat::RingsInfo;
 
 /// The number of event ids without a format that are reported one by one. If there are more, only their
@@ -209,7 +208,8 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
         if self.dat.options.recorder_info.excerpt {
             let left_out = report.lost();
             for count in report.cpus.values_mut() {
-                (count.lost, count.gaps) = (0, 0);
+                count.lost = 0;
+                count.gaps = 0;
             }
             if left_out > 0 {
                 report.notes.push(format!(
@@ -263,7 +263,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
     }
 }
 
-/// Adds what the recorder knows of the rings of programs to the report.
+/// Adds the recorder's knowledge of the rings of programs to the report.
 fn read_rings(rings: &RingsInfo, report: &mut ReadReport) {
     let RingsInfo { cpu, markers, dropped, given_up, programs } = rings;
     if *markers > 0 {
@@ -299,4 +299,333 @@ fn numbered_lines(text: &[u8]) -> impl Iterator<Item = (i32, &[u8])> {
         let number = std::str::from_utf8(&line[..space]).ok()?.parse().ok()?;
         Some((number, &line[space + 1..]))
     })
+}
+
+/// The values of a record's `common_` fields.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct CommonValues {
+    id: u16,
+    flags: u8,
+    preempt_count: u8,
+    tid: i32,
+}
+
+/// The event types that have occurred so far while the file is read once.
+struct EventTypes<'d, 'a> {
+    dat: &'d TraceDat<'a>,
+    common: CommonFields,
+    endian: Endian,
+    /// By event id: the index into `types` plus one, or 0 before the first event.
+    index: Vec<u32>,
+    types: Vec<EventType>,
+    /// By event type: whether its events are markers.
+    are_markers: Vec<bool>,
+    /// A line for each event id that has no usable format.
+    damage: Vec<String>,
+}
+
+/// Where every kernel since 2.6.31 has the `common_` fields.
+const USUAL_COMMON_FIELDS: CommonFields = CommonFields {
+    id: FieldSlot { offset: 0, size: 2 },
+    flags: FieldSlot { offset: 2, size: 1 },
+    preempt_count: FieldSlot { offset: 3, size: 1 },
+    pid: FieldSlot { offset: 4, size: 4 },
+};
+
+impl<'d, 'a> EventTypes<'d, 'a> {
+    fn new(dat: &'d TraceDat<'a>) -> EventTypes<'d, 'a> {
+        let first = dat
+            .formats
+            .first()
+            .and_then(|(system, text)| EventFormat::parse(system, &String::from_utf8_lossy(text)).ok());
+        let common = first.map_or(USUAL_COMMON_FIELDS, |f| f.common);
+        let endian = dat.layout.endian;
+        EventTypes {
+            dat,
+            common,
+            endian,
+            index: vec![0; 1 << 16],
+            types: Vec::new(),
+            are_markers: Vec::new(),
+            damage: Vec::new(),
+        }
+    }
+
+    /// The values of a record's `common_` fields. `None` for a record that is too short.
+    #[inline]
+    fn common(&self, record: &[u8]) -> Option<CommonValues> {
+        if self.common == USUAL_COMMON_FIELDS {
+            let head: &[u8; 8] = record.first_chunk()?;
+            let id = [head[0], head[1]];
+            let tid = [head[4], head[5], head[6], head[7]];
+            return Some(match self.endian {
+                Endian::Little => CommonValues {
+                    id: u16::from_le_bytes(id),
+                    flags: head[2],
+                    preempt_count: head[3],
+                    tid: i32::from_le_bytes(tid),
+                },
+                Endian::Big => CommonValues {
+                    id: u16::from_be_bytes(id),
+                    flags: head[2],
+                    preempt_count: head[3],
+                    tid: i32::from_be_bytes(tid),
+                },
+            });
+        }
+        let at = |slot: FieldSlot| {
+            let start = slot.offset as usize;
+            self.endian.uint(record.get(start..start.checked_add(slot.size as usize)?)?)
+        };
+        Some(CommonValues {
+            id: at(self.common.id)? as u16,
+            flags: at(self.common.flags).unwrap_or(0) as u8,
+            preempt_count: at(self.common.preempt_count).unwrap_or(0) as u8,
+            tid: at(self.common.pid).unwrap_or(0) as i32,
+        })
+    }
+
+    /// The event type of an event id. At the type's first event the type is pushed to `sink`.
+    #[inline]
+    fn resolve<S: Sink + ?Sized>(&mut self, id: u16, sink: &mut S) -> io::Result<EventTypeId> {
+        match self.index[usize::from(id)] {
+            0 => self.add(id, sink),
+            number => Ok(EventTypeId(number - 1)),
+        }
+    }
+
+    /// Whether a record is of a type that has been met, and that is none of markers.
+    fn is_no_marker(&self, record: &[u8]) -> bool {
+        let number = self.common(record).map_or(0, |common| self.index[usize::from(common.id)]);
+        number.checked_sub(1).is_some_and(|at| !self.are_markers[at as usize])
+    }
+
+    #[cold]
+    fn add<S: Sink + ?Sized>(&mut self, id: u16, sink: &mut S) -> io::Result<EventTypeId> {
+        let parsed = self.dat.by_id.get(&id).and_then(|at| {
+            let (system, text) = self.dat.formats.get(*at)?;
+            EventFormat::parse(system, &String::from_utf8_lossy(text)).ok()
+        });
+        let kind = match parsed {
+            Some(format) => format.kind,
+            None => {
+                self.damage.push(format!("events of id {id} have no format: their fields cannot be read"));
+                let name = format!("unknown_event_{id}");
+                EventType { system: String::new(), name, fields: Vec::new(), print_fmt: None }
+            }
+        };
+        let new = EventTypeId(self.types.len() as u32);
+        sink.event_type(new, &kind)?;
+        self.are_markers.push(kind.name == "print");
+        self.types.push(kind);
+        self.index[usize::from(id)] = self.types.len() as u32;
+        Ok(new)
+    }
+}
+
+/// Events that hold a thread's name: the event, the field with the thread's id, the field with its name.
+const NAMING_FIELDS: [(&str, &str, &str); 8] = [
+    ("sched_switch", "prev_pid", "prev_comm"),
+    ("sched_switch", "next_pid", "next_comm"),
+    ("sched_waking", "pid", "comm"),
+    ("sched_wakeup", "pid", "comm"),
+    ("sched_wakeup_new", "pid", "comm"),
+    ("sched_process_exit", "pid", "comm"),
+    (TASK_NEWTASK, "pid", "comm"),
+    (TASK_RENAME, "pid", "newcomm"),
+];
+
+/// After this event a thread has another name.
+const TASK_RENAME: &str = "task_rename";
+
+/// The event of a thread that is made, by the thread that makes it.
+const TASK_NEWTASK: &str = "task_newtask";
+
+/// The threads that have a name, the processes of threads, and the fields of each event type that hold names.
+///
+/// The file's own list lacks threads that ended before the recording did: the kernel keeps the names of some
+/// hundred threads (`saved_cmdlines_size`), and a recorder on a locked phone may not read its list at all. So
+/// threads are named by the events that hold names, too.
+#[derive(Debug, Default)]
+struct EventNames {
+    named: NamedThreads,
+    /// The process of each thread that the file or an event names. Empty where the file's own list is: then
+    /// its text has no processes either, and events add none.
+    tgids: HashMap<i32, i32>,
+    /// By event type.
+    fields: Vec<NamingFields>,
+}
+
+/// Where an event of one type holds names, by the numbers of its fields.
+#[derive(Debug)]
+struct NamingFields {
+    /// The fields with a thread's id and its name.
+    names: Vec<(usize, usize)>,
+    /// The fields with the id of a new thread and its `clone_flags`.
+    new_thread: Option<(usize, usize)>,
+}
+
+impl EventNames {
+    /// Begins with the threads that have a name already, and with the processes of threads.
+    fn new(named: impl Iterator<Item = i32>, tgids: HashMap<i32, i32>) -> EventNames {
+        let mut threads = NamedThreads::default();
+        for tid in named {
+            threads.add(tid);
+        }
+        EventNames { named: threads, tgids, fields: Vec::new() }
+    }
+
+    /// Pushes the names that an event holds, of threads that have none yet, and the process of a new thread.
+    /// `types` has the types of all events so far.
+    #[inline]
+    fn learn<S: Sink + ?Sized>(
+        &mut self,
+        event: &Event<'_>,
+        types: &[EventType],
+        sink: &mut S,
+    ) -> io::Result<()> {
+        let number = event.kind.0 as usize;
+        if self.fields.len() <= number {
+            self.fields.extend(types[self.fields.len()..].iter().map(naming_fields));
+        }
+        // Most events hold no names.
+        if self.fields[number].names.is_empty() { Ok(()) } else { self.learn_named(event, types, sink) }
+    }
+
+    fn learn_named<S: Sink + ?Sized>(
+        &mut self,
+        event: &Event<'_>,
+        types: &[EventType],
+        sink: &mut S,
+    ) -> io::Result<()> {
+        let number = event.kind.0 as usize;
+        let kind = &types[number];
+        let fields = &self.fields[number];
+        if let Some((tid, flags)) = fields.new_thread
+            && !self.tgids.is_empty()
+            && let Some((tid, tgid)) = process_of_new_thread(event, kind, tid, flags, &self.tgids)
+            && self.tgids.insert(tid, tgid) != Some(tgid)
+        {
+            sink.thread(&ThreadInfo { tid, tgid: Some(tgid), name: None })?;
+        }
+        for (id, name) in &fields.names {
+            let Some(tid) = event.int(kind, *id).and_then(|tid| i32::try_from(tid).ok()) else { continue };
+            if tid <= 0 || (!self.named.add(tid) && kind.name != TASK_RENAME) {
+                continue;
+            }
+            if let Some(name) = event.text(kind, *name) {
+                sink.thread(&ThreadInfo { tid, tgid: None, name: Some(name) })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The new thread of an event, and its process. `None` where the process of its maker is not known.
+fn process_of_new_thread(
+    event: &Event<'_>,
+    kind: &EventType,
+    tid: usize,
+    flags: usize,
+    tgids: &HashMap<i32, i32>,
+) -> Option<(i32, i32)> {
+    let tid = i32::try_from(event.int(kind, tid)?).ok().filter(|tid| *tid > 0)?;
+    let is_thread = event.int(kind, flags)? & CLONE_THREAD != 0;
+    Some((tid, if is_thread { *tgids.get(&event.tid)? } else { tid }))
+}
+
+/// The threads that have a name.
+#[derive(Debug, Default)]
+struct NamedThreads {
+    ids: ThreadIds,
+    /// Numbers that no thread can have: only a damaged file names them.
+    impossible: HashSet<i32>,
+}
+
+impl NamedThreads {
+    /// Adds a thread. Returns whether it had no name before.
+    fn add(&mut self, tid: i32) -> bool {
+        let added = u64::try_from(tid).ok().and_then(|tid| self.ids.insert(tid));
+        added.unwrap_or_else(|| self.impossible.insert(tid))
+    }
+}
+
+fn naming_fields(kind: &EventType) -> NamingFields {
+    let of_kind = NAMING_FIELDS.iter().filter(|(event, ..)| *event == kind.name);
+    let names = of_kind.filter_map(|(_, id, name)| Some((kind.field(id)?, kind.field(name)?))).collect();
+    let new_thread = (kind.name == TASK_NEWTASK).then(|| kind.field("pid").zip(kind.field("clone_flags")));
+    NamingFields { names, new_thread: new_thread.flatten() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::{Field, FieldType, Value};
+
+    /// The threads that the sink is told of: id, process, name.
+    #[derive(Default)]
+    struct Told(Vec<(i32, Option<i32>, Option<String>)>);
+
+    impl Sink for Told {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+            let name = thread.name.map(|name| String::from_utf8_lossy(name).into_owned());
+            self.0.push((thread.tid, thread.tgid, name));
+            Ok(())
+        }
+    }
+
+    /// The threads that the sink is told of when thread `maker` makes thread 9, in a file with these processes.
+    fn told(maker: i32, flags: i64, tgids: &[(i32, i32)]) -> Vec<(i32, Option<i32>, Option<String>)> {
+        let field =
+            |name: &str, ty| Field { name: name.into(), ctype: String::new(), ty, offset: 0, size: 0 };
+        let fields = vec![
+            field("pid", FieldType::Int),
+            field("comm", FieldType::TailStr),
+            field("clone_flags", FieldType::Int),
+        ];
+        let kind = EventType { system: "task".into(), name: "task_newtask".into(), fields, print_fmt: None };
+        let values = [Value::Int(9), Value::Str(b"worker"), Value::Int(flags)];
+        let event = Event {
+            ts: 1,
+            cpu: 0,
+            tid: maker,
+            kind: EventTypeId(0),
+            flags: 0,
+            preempt_count: 0,
+            comm: None,
+            tgid: None,
+            payload: Payload::Values { values: &values, text: None },
+        };
+        let mut names = EventNames::new([].into_iter(), tgids.iter().copied().collect());
+        let mut told = Told::default();
+        names.learn(&event, &[kind], &mut told).unwrap();
+        told.0
+    }
+
+    #[test]
+    fn a_new_thread_has_the_process_of_its_maker_and_a_new_process_its_own() {
+        let named = (9, None, Some("worker".to_owned()));
+        assert_eq!(told(7, 0x3d_0f00, &[(7, 5)]), [(9, Some(5), None), named.clone()]);
+        assert_eq!(told(7, 0x120_0011, &[(7, 5)]), [(9, Some(9), None), named.clone()]);
+        // The file's table has an earlier thread of this id.
+        assert_eq!(told(7, 0x3d_0f00, &[(7, 5), (9, 9)]), [(9, Some(5), None), named.clone()]);
+        assert_eq!(told(7, 0x3d_0f00, &[(7, 5), (9, 5)]), std::slice::from_ref(&named));
+        // The process of the maker is not known, and the file has no processes at all.
+        assert_eq!(told(8, 0x3d_0f00, &[(7, 5)]), std::slice::from_ref(&named));
+        assert_eq!(told(7, 0x120_0011, &[]), [named]);
+    }
+
+    #[test]
+    fn an_id_is_missing_once_whatever_its_size() {
+        for tid in [0, 1, 63, 64, 32_768, 4_194_303, 4_194_304, i32::MAX, -1, i32::MIN] {
+            let mut names = EventNames::new([2].into_iter(), HashMap::new()).named;
+            assert!(names.add(tid), "{tid}");
+            assert!(!names.add(tid), "{tid}");
+            assert!(!names.add(2));
+        }
+    }
 }

@@ -5,9 +5,9 @@
 //! records of a thread counts for the call that is innermost between them, whatever the second record is.
 
 use super::time_pair::{add, since};
+use crate::formats::art_method::NONE;
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
-use crate::formats::art_method::ids::NONE;
-use crate::formats::art_method::record_stream::{ExitBit, RecordSink};
+use crate::formats::art_method::records::{ExitBit, RecordSink};
 use crate::formats::art_method::{CallAnomalies, Ticks};
 
 /// One open call.

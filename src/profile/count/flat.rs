@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use super::selection::{ProfileSelection, stream};
 use super::time_pair::{PackedTicks, TimePair, add, since};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
-use crate::formats::art_method::record_stream::{ExitBit, RecordSink};
+use crate::formats::art_method::records::{ExitBit, RecordSink};
 use crate::formats::art_method::{CallAnomalies, MAX_WORKERS, MethodTrace, Ticks};
 use crate::progress::Pass;
 use crate::workers::{run_parts, worker_count};

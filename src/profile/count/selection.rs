@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
-use crate::formats::art_method::record_stream::{
-    ExitBit, RecordSink, SelectedThreads, stream as stream_records,
-};
+use crate::formats::art_method::records::{ExitBit, RecordSink, SelectedThreads, stream as stream_records};
 use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, Ticks, WALL};
 
 /// The records of a trace that a profile counts.

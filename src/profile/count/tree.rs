@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::call_stacks::{CallStacks, CallVisitor, OpenCall};
 use super::selection::{ProfileSelection, stream};
 use super::time_pair::add;
-use crate::formats::art_method::record_stream::{ExitBit, RecordSink};
+use crate::formats::art_method::records::{ExitBit, RecordSink};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Ticks};
 use crate::progress::Pass;
 

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use super::forwarded::{Forwarded, GivenFlag};
 use crate::cli::recording_flags::{ModeArg, RecordSelection};
 use crate::desk::{RecorderChoice, TraceSelection};
-use crate::formats::perfetto::trace_config::Kept;
+use crate::formats::perfetto::trace_config::KeptEvents;
 
 /// The flag whose value is a file of the host. Its names are handed on in its place.
 const FILES: &str = "files";
@@ -38,11 +38,11 @@ impl From<RecorderArg> for RecorderChoice {
 }
 
 /// The events that a recorder of the device keeps in this mode.
-pub(super) fn kept(mode: ModeArg) -> Kept {
+pub(super) fn kept(mode: ModeArg) -> KeptEvents {
     match mode {
-        ModeArg::Stream => Kept::All,
-        ModeArg::Ring => Kept::Last,
-        ModeArg::Fill => Kept::First,
+        ModeArg::Stream => KeptEvents::All,
+        ModeArg::Ring => KeptEvents::Last,
+        ModeArg::Fill => KeptEvents::First,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Text inside an HTML page: as content of an element, and inside a `<script>` section, as systrace's pages
-//! hold a trace.
+//! Text inside HTML pages, as the content of an element and inside a `<script>` section, and inside
+//! JavaScript strings: each encoder beside its decoder. Systrace's pages hold a trace in both ways.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -63,9 +63,31 @@ fn script_syntax(text: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
+/// The text that a string literal's inside stands for. A backslash at a line's end continues the string on
+/// the next line.
+pub(crate) fn unescape_javascript(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let (byte, len) = match &rest[at + 1..] {
+            [b'\r', b'\n', ..] => (None, 2),
+            [b'\n', ..] | [] => (None, 1),
+            [b'n', ..] => (Some(b'\n'), 1),
+            [b't', ..] => (Some(b'\t'), 1),
+            [b'r', ..] => (Some(b'\r'), 1),
+            [other, ..] => (Some(*other), 1),
+        };
+        out.extend(byte);
+        rest = rest.get(at + 1 + len..).unwrap_or(&[]);
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{unescape_javascript, *};
 
     fn in_script(text: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
@@ -99,5 +121,22 @@ mod tests {
         let written = escape_html(text);
         assert_eq!(written, "List&lt;String&gt; a &amp;&amp; b &amp;lt;");
         assert_eq!(written.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"), text);
+    }
+
+    /// As systrace wrote a trace into its page.
+    fn encode(text: &str) -> String {
+        text.replace('\\', "\\\\").replace('"', "\\\"").replace('\r', "\\r").replace('\n', "\\n\\\n")
+    }
+
+    #[test]
+    fn a_decoded_javascript_string_is_what_was_encoded() {
+        for text in ["", "a\nb\n", "say \"x\" \\ \r\n", "\\n", "tab\t"] {
+            assert_eq!(unescape_javascript(encode(text).as_bytes()), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn line_ends_of_windows_and_a_cut_escape_are_left_out() {
+        assert_eq!(unescape_javascript(b"a\\n\\\r\nb\\t\\"), b"a\nb\t");
     }
 }
