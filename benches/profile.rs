@@ -34,11 +34,11 @@ fn measure(records: u64, shape: Shape, name: &str) {
         let trace = MethodTrace::parse(&bytes).expect("it is well-formed");
         times[0].push(start.elapsed());
         let start = Instant::now();
-        let flat = black_box(FlatProfile::of(&trace, &everything));
+        let flat = black_box(FlatProfile::from_trace(&trace, &everything));
         times[1].push(start.elapsed());
         assert_eq!(flat.methods.iter().map(|m| m.calls + m.recursive).sum::<u64>(), records / 2);
         let start = Instant::now();
-        black_box(CallTree::of(&trace, &everything, TreeOptions::default()));
+        black_box(CallTree::from_trace(&trace, &everything, TreeOptions::default()));
         times[2].push(start.elapsed());
     }
     for (what, mut times) in ["open", "flat profile", "call tree"].into_iter().zip(times) {

@@ -49,8 +49,8 @@ pub mod internals {
     pub use crate::formats::perfetto::wire::read::{WireValue, fields as message_fields};
     /// The gate, for the tool that counts its false alarms.
     pub mod gate {
-        pub use crate::export::run_times::{Figure, RunTimes};
         pub use crate::gate::{Condition, GateOutcome, GateSide, Selection, judge};
+        pub use crate::measure::{MeasureKind, RunTimes};
     }
     pub use crate::trace_dat::recorder_stream::RecorderStream;
     pub use crate::trace_dat::{CpuData, Metadata, file_format, write_v7};

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracebridge::internals::gate::{Condition, Figure, GateOutcome, GateSide, RunTimes, Selection, judge};
+use tracebridge::internals::gate::{
+    Condition, GateOutcome, GateSide, MeasureKind, RunTimes, Selection, judge,
+};
 
 use support::launch_noise::{NoiseSource, Spread, USUAL, launches};
 
@@ -20,8 +22,8 @@ fn side(title: &str, times: Vec<u64>) -> GateSide {
         identity: format!("{title} {number}"),
         launch_extent: extent.clone(),
         launch_type: None,
-        measured: BTreeSet::from([Figure::Launch]),
-        times: BTreeMap::from([((Figure::Launch, String::new()), ns as i64)]),
+        measured: BTreeSet::from([MeasureKind::Launch]),
+        times: BTreeMap::from([((MeasureKind::Launch, String::new()), ns as i64)]),
         is_lossy: false,
     };
     GateSide { title: title.to_owned(), runs: times.into_iter().enumerate().map(run).collect() }

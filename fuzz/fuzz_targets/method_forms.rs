@@ -24,7 +24,7 @@ type Profile = Vec<(String, String)>;
 fn profile(bytes: &[u8], name: &str) -> Profile {
     let trace = MethodTrace::parse(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(trace.report().damage.is_empty(), "{name}: {:?}", trace.report().damage);
-    let flat = FlatProfile::of(&trace, &ProfileSelection::default());
+    let flat = FlatProfile::from_trace(&trace, &ProfileSelection::default());
     let rows = flat.methods.iter().zip(trace.methods());
     let tick_ns = trace.header().tick_ns;
     let mut rows: Profile = rows

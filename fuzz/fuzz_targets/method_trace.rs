@@ -14,16 +14,16 @@ fuzz_target!(|data: &[u8]| {
     let Ok(trace) = MethodTrace::parse(data) else { return };
     assert_eq!(trace.records().count() as u64, trace.counts().records - trace.counts().bad_actions);
     let all = ProfileSelection::default();
-    let flat = FlatProfile::of(&trace, &all);
-    let tree = CallTree::of(&trace, &all, TreeOptions::default());
+    let flat = FlatProfile::from_trace(&trace, &all);
+    let tree = CallTree::from_trace(&trace, &all, TreeOptions::default());
     assert_eq!(flat.anomalies, tree.anomalies);
-    let graph = CallGraph::of(&tree, trace.methods().len());
+    let graph = CallGraph::from_tree(&tree, trace.methods().len());
     for (flat, graph) in flat.methods.iter().zip(&graph.methods) {
         assert_eq!([flat.calls, flat.recursive], graph.calls);
         assert_eq!(flat.exclusive, graph.exclusive);
         assert_eq!(flat.inclusive, graph.inclusive);
     }
     let window = ProfileSelection { threads: None, window: Some(1_000..50_000_000) };
-    let _ = FlatProfile::of(&trace, &window);
+    let _ = FlatProfile::from_trace(&trace, &window);
     let _ = call_events(&trace, &all, 0);
 });

@@ -14,7 +14,7 @@ use super::rewrite::{compact, copy_rows, private_copy};
 use super::trace::{Ingested, Refusal, TraceOptions, ingest};
 use crate::output_file::ScratchDir;
 use crate::tables::{PartFiles, TABLES, TableFile};
-use crate::workers::{Collector, Failure, InOrder, run_parts, worker_count};
+use crate::workers::{Failure, InOrder, OrderedSink, run_parts, worker_count};
 
 /// The largest number of traces that are read at once: each may take memory for its rows.
 const MAX_WORKERS: usize = 8;
@@ -93,8 +93,8 @@ pub fn add(
         }
     };
     run_parts(&vec![(); workers], work);
-    let mut writer = results.into_collector(request.traces.len()).map_err(|failure| match failure {
-        Failure::Collector(error) => error,
+    let mut writer = results.into_sink(request.traces.len()).map_err(|failure| match failure {
+        Failure::Sink(error) => error,
         Failure::Panicked => DatasetError::Panicked,
     })?;
     writer.parts.finish()?;
@@ -123,7 +123,7 @@ struct Writer<'a> {
     report: &'a mut (dyn FnMut(AddedEvent<'_>) + Send),
 }
 
-impl<'a> Collector for Writer<'a> {
+impl<'a> OrderedSink for Writer<'a> {
     type Item = IngestResult<'a>;
     type Error = DatasetError;
 

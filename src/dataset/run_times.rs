@@ -1,4 +1,4 @@
-//! The times of the traces of a dataset, from its tables: the same that `export::run_times` measures in
+//! The times of the traces of a dataset, from its tables: the same that `export::runs` measures in
 //! files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -7,8 +7,7 @@ use std::path::Path;
 
 use super::dataset_dir::{DatasetDir, Part};
 use super::error::DatasetError;
-use crate::export::run_times::{Figure, RunTimes, Wanted, measured_state};
-use crate::measure::FrameFigures;
+use crate::measure::{FrameFigures, MeasureFilter, MeasureKind, RunTimes, state_name};
 use crate::tables::{Cell, Rows, TableFile, TableId};
 
 /// The times of the traces of a dataset that have all of these tags, by day and part.
@@ -18,7 +17,7 @@ use crate::tables::{Cell, Rows, TableFile, TableId};
 pub fn run_times(
     dataset: &Path,
     tags: &[(String, String)],
-    wanted: &mut Wanted<'_>,
+    wanted: &mut MeasureFilter<'_>,
 ) -> Result<Vec<RunTimes>, DatasetError> {
     let mut all = Vec::new();
     for part in DatasetDir::open(dataset)?.parts()? {
@@ -27,16 +26,19 @@ pub fn run_times(
             continue;
         }
         let launches = add_launches(&part, &mut runs, wanted)?;
-        let wants = |figure| wanted.figures.contains(&figure);
-        let (slices, states, methods) =
-            (wants(Figure::Slice) || wants(Figure::Stage), wants(Figure::State), wants(Figure::Method));
+        let wants = |figure| wanted.kinds.contains(&figure);
+        let (slices, states, methods) = (
+            wants(MeasureKind::Slice) || wants(MeasureKind::Stage),
+            wants(MeasureKind::State),
+            wants(MeasureKind::Method),
+        );
         if slices {
             add_slices(&part, &launches, &mut runs, wanted)?;
         }
         if states {
             add_states(&part, &launches, &mut runs, wanted)?;
         }
-        if wants(Figure::Frame) {
+        if wants(MeasureKind::Frame) {
             add_frames(&part, &launches, &mut runs, wanted)?;
         }
         if methods {
@@ -165,7 +167,7 @@ fn runs_of(part: &Part, tags: &[(String, String)]) -> Result<PartRuns, DatasetEr
 fn add_launches(
     part: &Part,
     runs: &mut PartRuns,
-    wanted: &mut Wanted<'_>,
+    wanted: &mut MeasureFilter<'_>,
 ) -> Result<HashMap<String, LaunchRow>, DatasetError> {
     let mut launches = HashMap::new();
     let columns =
@@ -179,13 +181,13 @@ fn add_launches(
             && !launches.contains_key(id)
         {
             run.launch_type = Some(row.text("type")).filter(|text| !text.is_empty()).map(str::to_owned);
-            for (figure, column) in [(Figure::Ttid, "ttid_ns"), (Figure::Ttfd, "ttfd_ns")] {
+            for (figure, column) in [(MeasureKind::Ttid, "ttid_ns"), (MeasureKind::Ttfd, "ttfd_ns")] {
                 if let Some(ns) = row.int(column).and_then(|ns| u64::try_from(ns).ok()) {
                     run.add(figure, "", ns, wanted);
                 }
             }
             run.launch_extent = Some(["begins_with", "ends_with"].map(|column| row.text(column).to_owned()));
-            run.add(Figure::Launch, "", length_in(None, extent.clone()), wanted);
+            run.add(MeasureKind::Launch, "", length_in(None, extent.clone()), wanted);
             launches.insert(id.to_owned(), LaunchRow { extent, utid: row.int("utid") });
         }
     })?;
@@ -196,7 +198,7 @@ fn add_frames(
     part: &Part,
     launches: &HashMap<String, LaunchRow>,
     runs: &mut PartRuns,
-    wanted: &mut Wanted<'_>,
+    wanted: &mut MeasureFilter<'_>,
 ) -> Result<(), DatasetError> {
     let mut frames: HashMap<String, FrameFigures> = HashMap::new();
     for_each(part, TableId::Frame, &["trace_id", "pid", "duration_cpu_ns", "overrun_ns"], |row| {
@@ -244,7 +246,7 @@ impl TraceSlices {
         self.slices.insert(id, TableSlice { name, ns, parent: row.int("parent_id") });
     }
 
-    fn end(self, run: &mut RunTimes, wanted: &mut Wanted<'_>) {
+    fn end(self, run: &mut RunTimes, wanted: &mut MeasureFilter<'_>) {
         let mut inside: HashMap<i64, u64> = HashMap::new();
         for slice in self.slices.values() {
             if let Some(parent) = slice.parent {
@@ -257,7 +259,7 @@ impl TraceSlices {
                 slice.ns.saturating_sub(inside.get(id).copied().unwrap_or(0));
         }
         for (name, ns) in times {
-            run.add(Figure::Slice, &self.names[name], ns, wanted);
+            run.add(MeasureKind::Slice, &self.names[name], ns, wanted);
         }
     }
 }
@@ -266,7 +268,7 @@ fn add_slices(
     part: &Part,
     launches: &HashMap<String, LaunchRow>,
     runs: &mut PartRuns,
-    wanted: &mut Wanted<'_>,
+    wanted: &mut MeasureFilter<'_>,
 ) -> Result<(), DatasetError> {
     let columns = ["trace_id", "slice_id", "parent_id", "kind", "utid", "name", "depth", "ts_abs", "dur"];
     let mut trace = String::new();
@@ -290,11 +292,11 @@ fn add_slices(
                 slices.add(row, ns);
                 let main = launch.and_then(|launch| launch.utid);
                 if row.int("depth") == Some(0) && main.is_some() && row.int("utid") == main {
-                    run.add(Figure::Stage, row.text("name"), ns, wanted);
+                    run.add(MeasureKind::Stage, row.text("name"), ns, wanted);
                 }
             }
             // A track of a Perfetto trace: its slices need not lie within each other.
-            "track" => run.add(Figure::Slice, row.text("name"), ns, wanted),
+            "track" => run.add(MeasureKind::Slice, row.text("name"), ns, wanted),
             _ => {}
         }
     })?;
@@ -308,7 +310,7 @@ fn add_states(
     part: &Part,
     launches: &HashMap<String, LaunchRow>,
     runs: &mut PartRuns,
-    wanted: &mut Wanted<'_>,
+    wanted: &mut MeasureFilter<'_>,
 ) -> Result<(), DatasetError> {
     for_each(part, TableId::ThreadState, &["trace_id", "utid", "state", "ts_abs", "dur"], |row| {
         let id = row.text("trace_id");
@@ -318,19 +320,19 @@ fn add_states(
         {
             let ns = length_in(Some(launch), row.span());
             if ns > 0 {
-                run.add(Figure::State, measured_state(row.text("state")), ns, wanted);
+                run.add(MeasureKind::State, state_name(row.text("state")), ns, wanted);
             }
         }
     })
 }
 
-fn add_methods(part: &Part, runs: &mut PartRuns, wanted: &mut Wanted<'_>) -> Result<(), DatasetError> {
+fn add_methods(part: &Part, runs: &mut PartRuns, wanted: &mut MeasureFilter<'_>) -> Result<(), DatasetError> {
     let columns = ["trace_id", "method", "wall_exclusive_ns", "cpu_exclusive_ns"];
     for_each(part, TableId::MethodProfile, &columns, |row| {
         if let Some(run) = runs.runs.get_mut(row.text("trace_id")) {
             let ns = row.int("wall_exclusive_ns").or_else(|| row.int("cpu_exclusive_ns"));
             let ns = ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
-            run.add(Figure::Method, row.text("method"), ns, wanted);
+            run.add(MeasureKind::Method, row.text("method"), ns, wanted);
         }
     })
 }

@@ -194,7 +194,7 @@ fn keep_beside(input: &Path, output: &Path) -> Option<String> {
 /// Converts the pulled files.
 fn convert(target: &TargetDevice<'_>, inputs: &[PathBuf], output: &Path) -> Result<Converted, DeskError> {
     let progress = target.show_progress(inputs);
-    let result = Conversion::prepare(ConvertRequest::of(inputs, output)).and_then(Conversion::run);
+    let result = Conversion::prepare(ConvertRequest::new(inputs, output)).and_then(Conversion::run);
     drop(progress);
     Ok(result?)
 }

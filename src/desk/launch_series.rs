@@ -16,7 +16,7 @@ use super::targets::{TargetDevice, Targets};
 use super::user_interface::UserInterface;
 use crate::android::methods_refused;
 use crate::export::convert::ConvertError;
-use crate::export::launches::{Launch, LaunchComparison, LaunchSet};
+use crate::export::launches::{LaunchComparison, LaunchSet, MeasuredLaunch};
 
 /// The launches that are asked for.
 #[derive(Debug, Clone)]
@@ -188,7 +188,11 @@ impl LaunchSeries<'_> {
     }
 
     /// Launches an app once, and measures the launch.
-    fn launch_app(&self, app: &mut LaunchedApp, output: &Path) -> Result<(DeviceOutcome, Launch), DeskError> {
+    fn launch_app(
+        &self,
+        app: &mut LaunchedApp,
+        output: &Path,
+    ) -> Result<(DeviceOutcome, MeasuredLaunch), DeskError> {
         let LaunchSeries { request, target, recorder } = *self;
         if request.drop_caches {
             self.drop_caches()?;
@@ -211,7 +215,7 @@ impl LaunchSeries<'_> {
             outcome.json["method_tracing"] = rights.name().into();
         }
         outcome.completeness = outcome.completeness.with_loss(is_refused);
-        let launch = Launch::measure(&delivered.pulled, request.until.as_deref())?;
+        let launch = MeasuredLaunch::measure(&delivered.pulled, request.until.as_deref())?;
         if let Some(until) = request.until.as_deref().filter(|_| !launch.has_named_end()) {
             outcome.text += &format!(
                 "  no slice named {until} has ended while this was recorded: a longer --settle records more\n"
@@ -379,9 +383,9 @@ mod tests {
     }
 
     /// A recording that has no launch in it: what it took is the time of a thread.
-    fn recorded_launch() -> Launch {
+    fn recorded_launch() -> MeasuredLaunch {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dat/v6.dat");
-        Launch::measure(&[golden], None).unwrap()
+        MeasuredLaunch::measure(&[golden], None).unwrap()
     }
 
     fn outcome(completeness: Completeness, text: &str) -> DeviceOutcome {

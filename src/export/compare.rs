@@ -1,20 +1,16 @@
 //! `report NEW --diff OLD` as one library call: measures every run of both sets, and writes a page with the
 //! typical run of each and the comparison.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::comparison::{Comparison, Run, RunMeter, RunSet};
-use super::conversion_output::ConversionOutput;
-use super::convert::{Conversion, ConvertError, ConvertRequest};
+use super::convert::{Conversion, ConversionOutput, ConvertError, ConvertRequest};
 use super::report_page::{PageData, PageTrace, TraceRole, begin_page, end_page};
+use super::runs::{measure_part, runs_of};
+use crate::measure::{Comparison, RunSet};
 use crate::text::file_name;
-use crate::timeline::{MergeError, MergeSummary, WindowRequest};
-use crate::tracks::TrackBuilder;
+use crate::timeline::MergeError;
 
-/// What a comparison gave.
+/// The result of a comparison.
 pub struct Compared {
     comparison: Comparison,
     /// Size of the page, bytes; `None` where the output is no regular file.
@@ -29,7 +25,7 @@ impl Compared {
         serde_json::to_value(&self.comparison)
     }
 
-    /// What changed, in lines for people.
+    /// The changes, in lines for people.
     pub fn lines(&self) -> Vec<String> {
         self.comparison.lines()
     }
@@ -68,103 +64,13 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
         page.add(role, &mut trace, &summary).map_err(MergeError::Io)?;
         set.start = trace.start();
     }
-    let comparison = Comparison::of(&sets[1], &sets[0]);
+    let comparison = Comparison::new(&sets[1], &sets[0]);
     let mut out = page.finish(Some(&comparison)).map_err(MergeError::Io)?;
     end_page(&mut out).map_err(MergeError::Io)?;
     drop(out);
     Ok(Compared { comparison, bytes: output.commit()?, is_lossy })
 }
 
-/// Reads the inputs of one run, and measures it. For `until` see [`RunMeter::until`].
-///
-/// # Errors
-/// [`ConvertError`].
-pub(super) fn measure(
-    request: ConvertRequest<'_>,
-    until: Option<&str>,
-) -> Result<(Run, MergeSummary), ConvertError> {
-    let conversion = Conversion::prepare(request)?;
-    let mut meter = TrackBuilder::new(RunMeter::until(until));
-    let pushed = conversion.push_part(&mut meter, conversion.parse_mapping()?.as_ref());
-    conversion.check_whole()?;
-    let summary = pushed?;
-    Ok((std::mem::take(meter.sink()).into_run(), summary))
-}
-
-/// Reads the inputs of one run, and measures what is compared of it: the launch of an app, where one is
-/// marked; else the part from the main thread's first slice to the end of its last one; else the whole run.
-/// All states and slices are those of this part, and the total is its length, so that they fit together. A
-/// window that the user names is measured whole.
-///
-/// # Errors
-/// [`ConvertError`].
-pub(super) fn measure_part(
-    request: ConvertRequest<'_>,
-    until: Option<&str>,
-) -> Result<(Run, MergeSummary), ConvertError> {
-    let (mut whole, summary) = measure(request, until)?;
-    let range = summary.report.first_ts.zip(summary.report.last_ts);
-    if request.window != WindowRequest::default() {
-        whole.total_ns = range.map_or(0, |(first, last)| last.saturating_sub(first));
-        return Ok((whole, summary));
-    }
-    let part = whole.launch.as_ref().map(|span| (span.from, span.to)).or(whole.stages);
-    let Some(((from, to), (first, _))) = part.filter(|(from, to)| from < to).zip(range) else {
-        return Ok((whole, summary));
-    };
-    let (part, _) = measure(ConvertRequest { window: window(from..to, first), ..request }, until)?;
-    let run = Run { total_ns: to - from, launch: whole.launch, stages: whole.stages, ..part };
-    Ok((run, summary))
-}
-
-/// The part of the timeline from `part.start` to `part.end`, where its first event is at `first`, ns.
-pub(super) fn window(part: Range<u64>, first: u64) -> WindowRequest {
-    let since_first = |ts: u64| Some(ts.saturating_sub(first));
-    WindowRequest { from_ns: since_first(part.start), to_ns: since_first(part.end) }
-}
-
-/// The files of each run, in the order of the first file of each.
-pub(crate) fn runs_of(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
-    let mut numbers: BTreeMap<OsString, usize> = BTreeMap::new();
-    let mut runs: Vec<Vec<PathBuf>> = Vec::new();
-    for file in files {
-        let number = *numbers.entry(run_name(file)).or_insert(runs.len());
-        match runs.get_mut(number) {
-            Some(run) => run.push(file.clone()),
-            None => runs.push(vec![file.clone()]),
-        }
-    }
-    runs
-}
-
-/// The path without all endings of the file's name.
-fn run_name(file: &Path) -> OsString {
-    let name = file.file_name().unwrap_or(file.as_os_str());
-    let text = name.as_encoded_bytes();
-    // A name that begins with a dot is no ending.
-    let end = text.iter().skip(1).position(|byte| *byte == b'.').map_or(text.len(), |dot| dot + 1);
-    let stem = String::from_utf8_lossy(&text[..end]).into_owned();
-    file.parent().unwrap_or(Path::new("")).join(stem).into_os_string()
-}
-
 fn title(files: &[PathBuf]) -> String {
     files.iter().map(|file| file_name(&file.to_string_lossy()).to_owned()).collect::<Vec<_>>().join(" + ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_of_one_base_name_are_one_run() {
-        let files =
-            ["a/run1.dat", "a/run2.pftrace", "b/run1.dat", "a/run1.trace", "a/.x.y"].map(PathBuf::from);
-        let runs = runs_of(&files);
-        let names: Vec<Vec<&str>> =
-            runs.iter().map(|run| run.iter().map(|file| file.to_str().unwrap()).collect()).collect();
-        assert_eq!(
-            names,
-            [vec!["a/run1.dat", "a/run1.trace"], vec!["a/run2.pftrace"], vec!["b/run1.dat"], vec!["a/.x.y"]]
-        );
-    }
 }

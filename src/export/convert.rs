@@ -1,21 +1,23 @@
 //! `merge` and `convert` as one library call: opens inputs, puts them on one clock, and writes one file.
 
+use std::fs::{File, Metadata};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use super::conversion_output::ConversionOutput;
-pub use super::convert_error::ConvertError;
+use flate2::write::GzEncoder;
+
 use super::critical_path::WithCriticalPaths;
-use super::{ConversionLosses, Create, Out, OutputFormat, perfetto};
-use crate::art::Mapping;
+use super::{ConversionLosses, Create, FORMATS, NamedOut, Out, OutputFormat, formats_that_hold, perfetto};
+use crate::art::{Mapping, MappingError};
 use crate::clock::Clock;
 use crate::formats::chrome_json::ChromeJsonTrace;
-use crate::formats::input::Input;
+use crate::formats::input::{Input, InputError};
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::formats::{FormatId, InputSet, ReadReport, Recording, files_of, has_format, open_all};
-use crate::output_file::{check_distinct, is_stdout};
+use crate::formats::{FormatId, InputSet, OpenError, ReadReport, Recording, files_of, has_format, open_all};
+use crate::output_file::{OutputFile, Readers, SameFile, check_distinct, is_stdout};
 use crate::timeline::{
     self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, TimelineSink,
-    Verdict, WindowFilter, WindowRequest,
+    Verdict, WindowError, WindowFilter, WindowRequest,
 };
 use crate::tracks::TrackBuilder;
 use crate::why::Collector;
@@ -25,7 +27,7 @@ use crate::why::Collector;
 pub struct ConvertRequest<'a> {
     /// Paths of the inputs; `-` is standard input.
     pub inputs: &'a [PathBuf],
-    /// Where to write; `-` is standard output.
+    /// Path of the output; `-` is standard output.
     pub output: &'a Path,
     /// The name of the format to write; `None` chooses the format by the output's ending.
     pub format: Option<&'a str>,
@@ -48,7 +50,7 @@ pub struct ConvertRequest<'a> {
 
 impl<'a> ConvertRequest<'a> {
     /// All of `inputs` into the format of the output's ending, with nothing else asked for.
-    pub fn of(inputs: &'a [PathBuf], output: &'a Path) -> ConvertRequest<'a> {
+    pub fn new(inputs: &'a [PathBuf], output: &'a Path) -> ConvertRequest<'a> {
         ConvertRequest {
             inputs,
             output,
@@ -189,7 +191,7 @@ impl<'a> Conversion<'a> {
             self.push_part(writer.as_mut(), mapping)?
         };
         drop(writer);
-        let mut losses = ConversionLosses::of(self.format, &summary);
+        let mut losses = ConversionLosses::new(self.format, &summary);
         if matches!(self.format.create, Create::PassThrough(..)) && !self.request.window.is_whole() {
             // The format would hold them, but nothing says which part of the timeline they belong to.
             losses.dropped.extend(summary.report.unread.clone());
@@ -213,16 +215,15 @@ impl<'a> Conversion<'a> {
         writer: &mut dyn TimelineSink,
         mapping: Option<&Mapping<'_>>,
     ) -> Result<MergeSummary, ConvertError> {
-        let (options, window) = (&self.request.options, self.request.window);
-        let mut summary = match window.is_whole() {
-            true => self.push(writer, mapping)?,
-            false => {
-                let (first, last) = timeline::extent(&self.inputs, options)?;
-                let mut part = WindowFilter::new(writer, window.of_timeline(first, last)?);
-                let mut summary = self.push(&mut part, mapping)?;
-                part.restrict(&mut summary);
-                summary
-            }
+        let window = self.request.window;
+        let mut summary = if window.is_whole() {
+            self.push(writer, mapping)?
+        } else {
+            let (first, last) = timeline::extent(&self.inputs, &self.request.options)?;
+            let mut part = WindowFilter::new(writer, window.of_timeline(first, last)?);
+            let mut summary = self.push(&mut part, mapping)?;
+            part.restrict(&mut summary);
+            summary
         };
         summary.report.notes.extend(self.notes.iter().cloned());
         Ok(summary)
@@ -267,7 +268,9 @@ impl<'a> Conversion<'a> {
     /// Writes the packets of `input` as they are.
     fn copy(&self, input: &Input, mut out: Out) -> Result<MergeSummary, ConvertError> {
         let scan = perfetto::copy(input, &mut out).map_err(MergeError::Io)?;
-        let (clock, markers, threads) = (scan.clock(), scan.markers, scan.threads());
+        let clock = scan.clock();
+        let markers = scan.markers;
+        let threads = scan.threads();
         let track_events = scan.track_events();
         let mut report = scan.finish();
         if track_events > 0 {
@@ -331,6 +334,168 @@ fn only_dropped_kind(format: &OutputFormat, summary: &MergeSummary) -> Option<Da
     counts().all(|kind| !format.holds(kind)).then_some(dropped)
 }
 
+/// The reason why a conversion was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// No format has the name that the user gave.
+    #[error("--format {name}: no format has this name or ending: {}", format_list())]
+    UnknownFormat {
+        /// The name as given.
+        name: String,
+    },
+    /// The output's ending names no format.
+    #[error("{output}: its ending names no format; use --format, or one of: {}", format_list())]
+    UnknownEnding {
+        /// The output's path as given.
+        output: String,
+    },
+    /// Writing would destroy an input.
+    #[error(transparent)]
+    SameFile(#[from] SameFile),
+    /// An input cannot be opened or unpacked, or no reader accepts it.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The mapping file cannot be opened, or an input has become shorter since it was opened.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The mapping file cannot be used: it is not a mapping file of R8 or ProGuard.
+    #[error("{name}: {source}")]
+    Mapping {
+        /// The mapping file's path as given.
+        name: String,
+        /// The fault of the mapping file.
+        source: MappingError,
+    },
+    /// Standard output is a terminal, which would show binary data.
+    #[error("standard output is a terminal: redirect it, or name a file with -o")]
+    OutputIsTerminal,
+    /// An archive was requested on standard output, or compressed with gzip.
+    #[error("a zip is written to a file, and packed no further: name one with -o")]
+    ArchiveNeedsFile,
+    /// An archive was requested with `--mapping`, but an archive holds the method traces unchanged.
+    #[error("the method traces go into a zip as they are: --mapping needs one file (-o OUT.pftrace)")]
+    ArchiveWithMapping,
+    /// No archive can be made of these inputs.
+    #[error("{0}")]
+    ArchiveInputs(&'static str),
+    /// The output would be empty: its format holds none of the data of the inputs.
+    #[error(
+        "{format} has no place for {data}, and the inputs hold nothing else: nothing is written. Outputs that \
+         hold {data}: {}",
+        formats_that_hold(*.data_kind)
+    )]
+    NothingToHold {
+        /// The name of the output's format.
+        format: &'static str,
+        /// The data of the inputs, for people.
+        data: String,
+        /// The kind of the data.
+        data_kind: DataKind,
+    },
+    /// The output could not be created, or not be completed.
+    #[error("{path}: {source}")]
+    Output {
+        /// The output's path as given.
+        path: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The timeline has no such part.
+    #[error(transparent)]
+    Window(#[from] WindowError),
+    /// The merge failed; no output is left behind.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+}
+
+impl ConvertError {
+    /// Whether another command line mends the error, whatever the inputs are.
+    pub fn is_usage(&self) -> bool {
+        use ConvertError::*;
+        let is_window = matches!(self, Window(WindowError::Empty { .. }));
+        is_window
+            || matches!(
+                self,
+                UnknownFormat { .. } | UnknownEnding { .. } | ArchiveNeedsFile | ArchiveWithMapping
+            )
+    }
+}
+
+/// Every format's name and endings, for messages.
+fn format_list() -> String {
+    let formats = FORMATS.iter().map(|format| format!("{} ({})", format.name, format.endings.join(" ")));
+    formats.collect::<Vec<_>>().join(", ")
+}
+
+/// The output of a conversion: a file that appears under its name once it is complete, or standard output.
+pub(super) struct ConversionOutput<'a> {
+    path: &'a Path,
+    gzip: bool,
+    /// `None` for standard output.
+    file: Option<OutputFile>,
+}
+
+impl<'a> ConversionOutput<'a> {
+    /// Begins the output. It is compressed with `gzip` set, or if the path ends in `.gz`.
+    pub(super) fn create(path: &'a Path, gzip: bool) -> Result<ConversionOutput<'a>, ConvertError> {
+        let mut output = ConversionOutput { path, gzip, file: None };
+        if !is_stdout(path) {
+            let file = OutputFile::create(path, Readers::AsTarget);
+            output.file = Some(file.map_err(|source| output.error(source))?);
+        } else if io::stdout().is_terminal() {
+            return Err(ConvertError::OutputIsTerminal);
+        }
+        Ok(output)
+    }
+
+    /// For a writer that writes from front to back.
+    pub(super) fn stream(&self) -> Result<Out, ConvertError> {
+        let out: Out = match &self.file {
+            Some(file) => Box::new(self.named(file)?),
+            None => Box::new(NamedOut { name: "standard output".to_owned(), out: io::stdout() }),
+        };
+        let gzip = self.gzip || self.path.extension().is_some_and(|ending| ending == "gz");
+        Ok(if gzip { Box::new(GzipOut(GzEncoder::new(out, flate2::Compression::fast()))) } else { out })
+    }
+
+    /// For a writer that goes back to earlier places in the file; `None` where the output is no regular file.
+    pub(super) fn seekable(&self) -> Result<Option<NamedOut<File>>, ConvertError> {
+        self.file.as_ref().filter(|file| !file.is_direct()).map(|file| self.named(file)).transpose()
+    }
+
+    /// Gives the output its name. Returns its size in bytes; `None` where it is no regular file.
+    pub(super) fn commit(mut self) -> Result<Option<u64>, ConvertError> {
+        let Some(file) = self.file.take() else { return Ok(None) };
+        let meta = file.file().metadata().ok();
+        file.commit().map_err(|source| self.error(source))?;
+        log::debug!("{}: written", self.path.display());
+        Ok(meta.filter(Metadata::is_file).map(|meta| meta.len()))
+    }
+
+    fn named(&self, file: &OutputFile) -> Result<NamedOut<File>, ConvertError> {
+        let out = file.file().try_clone().map_err(|source| self.error(source))?;
+        Ok(NamedOut { name: self.path.display().to_string(), out })
+    }
+
+    fn error(&self, source: io::Error) -> ConvertError {
+        ConvertError::Output { path: self.path.display().to_string(), source }
+    }
+}
+
+/// A gzip stream whose end is written by `flush`, which exporters call once, at the end.
+struct GzipOut(GzEncoder<Out>);
+
+impl Write for GzipOut {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.try_finish()?;
+        self.0.get_mut().flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -343,10 +508,10 @@ mod tests {
 
     const TEXT: &str = "# tracer: nop\n#\n a-7 (    7) [000] ...1 1.5: tracing_mark_write: I|7|x\n";
 
-    /// How often the bytes of a file were asked for their format while these files were converted.
+    /// Converts the files. Returns how often the bytes of a file were asked for their format meanwhile.
     fn identifications(inputs: &[PathBuf], output: &Path) -> usize {
         let before = IDENTIFICATIONS.get();
-        Conversion::prepare(ConvertRequest::of(inputs, output)).and_then(Conversion::run).unwrap();
+        Conversion::prepare(ConvertRequest::new(inputs, output)).and_then(Conversion::run).unwrap();
         IDENTIFICATIONS.get() - before
     }
 

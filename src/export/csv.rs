@@ -46,7 +46,7 @@ struct CsvWriter {
 /// One line of the table. `None` and empty texts become empty columns.
 #[derive(Default)]
 struct CsvRow<'a> {
-    what: &'a str,
+    kind: &'a str,
     ts: u64,
     dur: Option<u64>,
     cpu: Option<u32>,
@@ -68,7 +68,7 @@ struct CsvRow<'a> {
 impl CsvWriter {
     fn row(&mut self, row: &CsvRow<'_>) -> io::Result<()> {
         let out = &mut self.out;
-        write!(out, "{},{},", row.what, row.ts)?;
+        write!(out, "{},{},", row.kind, row.ts)?;
         push_number(out, row.dur)?;
         push_number(out, row.cpu)?;
         push_number(out, row.pid)?;
@@ -110,9 +110,9 @@ fn push_number(out: &mut Vec<u8>, value: Option<impl Display>) -> io::Result<()>
 }
 
 impl<'a> CsvRow<'a> {
-    fn of(what: &'a str, span: Span, name: &'a [u8]) -> CsvRow<'a> {
+    fn from_span(kind: &'a str, span: Span, name: &'a [u8]) -> CsvRow<'a> {
         let dur = Some(span.end.saturating_sub(span.start));
-        CsvRow { what, ts: span.start, dur, name, ..CsvRow::default() }
+        CsvRow { kind, ts: span.start, dur, name, ..CsvRow::default() }
     }
 }
 
@@ -127,7 +127,7 @@ impl TrackSink for CsvWriter {
     }
 
     fn end(&mut self, names: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
-        self.thread_row(names, at, CsvRow::of("slice", span, name))
+        self.thread_row(names, at, CsvRow::from_span("slice", span, name))
     }
 
     fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
@@ -136,19 +136,19 @@ impl TrackSink for CsvWriter {
             AsyncEdge::Instant => (slice.ts, None),
             AsyncEdge::Begin | AsyncEdge::End(None) => return Ok(()),
         };
-        let row = CsvRow { what: "async", ts, dur, pid: Some(pid), name: slice.name, ..CsvRow::default() };
-        let (value, process) = (Some(slice.cookie), &names.process_name(pid));
-        self.row(&CsvRow { value, process, details: slice.track.unwrap_or_default(), ..row })
+        let row = CsvRow { kind: "async", ts, dur, pid: Some(pid), name: slice.name, ..CsvRow::default() };
+        let details = slice.track.unwrap_or_default();
+        self.row(&CsvRow { value: Some(slice.cookie), process: &names.process_name(pid), details, ..row })
     }
 
     fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.thread_row(names, at, CsvRow { what: "instant", ts, name, ..CsvRow::default() })
+        self.thread_row(names, at, CsvRow { kind: "instant", ts, name, ..CsvRow::default() })
     }
 
     fn counter(&mut self, names: &Tasks, scope: CounterScope, counter: CounterSample<'_>) -> io::Result<()> {
         let CounterSample { name, ts, value } = counter;
         let row =
-            CsvRow { what: "counter", ts, name: name.as_bytes(), value: Some(value), ..CsvRow::default() };
+            CsvRow { kind: "counter", ts, name: name.as_bytes(), value: Some(value), ..CsvRow::default() };
         match scope {
             CounterScope::Process(pid) => {
                 self.row(&CsvRow { pid: Some(pid), process: &names.process_name(pid), ..row })
@@ -160,16 +160,16 @@ impl TrackSink for CsvWriter {
 
     fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
         let name = names.thread_name(at.tid);
-        let row = CsvRow::of("sched", span, name.as_bytes());
+        let row = CsvRow::from_span("sched", span, name.as_bytes());
         self.thread_row(names, at, CsvRow { cpu: Some(cpu), value: Some(prio), ..row })
     }
 
     fn state(&mut self, names: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
-        self.thread_row(names, at, CsvRow::of("state", state.span, state.state.as_bytes()))
+        self.thread_row(names, at, CsvRow::from_span("state", state.span, state.state.as_bytes()))
     }
 
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
-        self.row(&CsvRow { cpu: Some(cpu), ..CsvRow::of("irq", span, name.as_bytes()) })
+        self.row(&CsvRow { cpu: Some(cpu), ..CsvRow::from_span("irq", span, name.as_bytes()) })
     }
 
     fn method(&mut self, names: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
@@ -177,7 +177,7 @@ impl TrackSink for CsvWriter {
         if at.tid.is_none() && !self.method_threads.contains_key(&at.index) {
             self.method_threads.insert(at.index, at.clone());
         }
-        let row = CsvRow::of("method", span, method.full.as_bytes());
+        let row = CsvRow::from_span("method", span, method.full.as_bytes());
         let process = at.tgid.map(|pid| names.process_name(pid)).unwrap_or_default();
         self.row(&CsvRow {
             pid: at.tgid,
@@ -195,25 +195,25 @@ impl TrackSink for CsvWriter {
     fn other(&mut self, names: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let mut details = Vec::new();
         event_catalog::render(event, kind, &mut details);
-        let row = CsvRow { what: "event", ts: event.ts, cpu: Some(event.cpu), ..CsvRow::default() };
+        let row = CsvRow { kind: "event", ts: event.ts, cpu: Some(event.cpu), ..CsvRow::default() };
         self.thread_row(names, at, CsvRow { name: kind.name.as_bytes(), details: &details, ..row })
     }
 
     fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
         let value = count.and_then(|count| i64::try_from(count).ok());
-        let row = CsvRow { what: "lost", ts, cpu: Some(cpu), value, ..CsvRow::default() };
+        let row = CsvRow { kind: "lost", ts, cpu: Some(cpu), value, ..CsvRow::default() };
         self.row(&CsvRow { name: b"events lost", ..row })
     }
 
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], depth: usize) -> io::Result<()> {
         let (pid, tid) = track.place();
-        let what = if tid.is_some() { "slice" } else { "async" };
-        self.row(&CsvRow { pid, tid, depth: Some(depth), ..CsvRow::of(what, span, name) })
+        let kind = if tid.is_some() { "slice" } else { "async" };
+        self.row(&CsvRow { pid, tid, depth: Some(depth), ..CsvRow::from_span(kind, span, name) })
     }
 
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
         let (pid, tid) = track.place();
-        self.row(&CsvRow { what: "instant", ts, pid, tid, name, ..CsvRow::default() })
+        self.row(&CsvRow { kind: "instant", ts, pid, tid, name, ..CsvRow::default() })
     }
 
     fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
@@ -223,7 +223,7 @@ impl TrackSink for CsvWriter {
             Ok(value) => (Some(value), None),
             Err(value) => (None, Some(value)),
         };
-        let row = CsvRow { what: "counter", ts, pid, tid, name: label.as_bytes(), ..CsvRow::default() };
+        let row = CsvRow { kind: "counter", ts, pid, tid, name: label.as_bytes(), ..CsvRow::default() };
         self.row(&CsvRow { value, fraction, ..row })
     }
 
@@ -234,24 +234,28 @@ impl TrackSink for CsvWriter {
         span: Span,
         frame: &TimelineFrame<'_>,
     ) -> io::Result<()> {
-        let row = CsvRow { pid: Some(frame.pid), ..CsvRow::of("frame", span, track.name.as_bytes()) };
-        let (process, details) = (&names.process_name(frame.pid), frame.details());
-        self.row(&CsvRow { value: Some(frame.token()), process, details: details.as_bytes(), ..row })
+        let row = CsvRow { pid: Some(frame.pid), ..CsvRow::from_span("frame", span, track.name.as_bytes()) };
+        self.row(&CsvRow {
+            value: Some(frame.token()),
+            process: &names.process_name(frame.pid),
+            details: frame.details().as_bytes(),
+            ..row
+        })
     }
 
     fn finish(&mut self, tasks: &Tasks, _: &MergeSummary) -> io::Result<()> {
         for (tid, thread) in tasks.threads.sorted() {
             if let Some(name) = thread.name_text() {
-                let row = CsvRow { what: "thread", pid: thread.tgid, tid: Some(tid), ..CsvRow::default() };
+                let row = CsvRow { kind: "thread", pid: thread.tgid, tid: Some(tid), ..CsvRow::default() };
                 self.row(&CsvRow { name: name.as_bytes(), ..row })?;
             }
         }
         for thread in std::mem::take(&mut self.method_threads).into_values() {
-            let row = CsvRow { what: "method_thread", pid: thread.tgid, ..CsvRow::default() };
+            let row = CsvRow { kind: "method_thread", pid: thread.tgid, ..CsvRow::default() };
             self.row(&CsvRow { tid: Some(thread_id(&thread)), name: thread.name.as_bytes(), ..row })?;
         }
         for (pid, name) in &tasks.processes {
-            let row = CsvRow { what: "process", pid: Some(*pid), ..CsvRow::default() };
+            let row = CsvRow { kind: "process", pid: Some(*pid), ..CsvRow::default() };
             self.row(&CsvRow { name: name.as_bytes(), ..row })?;
         }
         self.writer.write(&mut self.out)?;

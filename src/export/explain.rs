@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::compare::runs_of;
 use super::convert::{Conversion, ConvertError, ConvertRequest};
+use super::runs::runs_of;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::timeline::MergeSummary;
 use crate::tracks::TrackBuilder;
 use crate::why::{Collector, Difference, Explanation, Model, NothingAsked, Question, difference};
 
-/// Why nothing was explained.
+/// The reason why nothing was explained.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
     /// An input cannot be read.
@@ -24,7 +24,7 @@ pub(crate) enum ExplainError {
 pub(crate) struct Explained {
     /// In the order of their begins.
     pub explanations: Vec<Explanation>,
-    /// What the trace does not tell, and what would: sentences.
+    /// Sentences that name what the trace does not tell, and the categories that would.
     pub missing: Vec<String>,
     /// Whether events were lost, or an input is damaged.
     pub is_lossy: bool,
@@ -72,7 +72,7 @@ pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Resul
 /// returned of a file that cannot be read.
 pub fn explain_everything(file: &Path) -> Vec<(u64, Vec<(u64, u64)>)> {
     let inputs = [file.to_owned()];
-    let request = ConvertRequest::of(&inputs, Path::new("why.pftrace"));
+    let request = ConvertRequest::new(&inputs, Path::new("why.pftrace"));
     let Ok((model, _)) = read_model(request) else { return Vec::new() };
     let measured = model.measured_spans().into_iter().map(|span| span.asked);
     let spans = measured.chain(model.spans(&Question::Usual).unwrap_or_default()).chain(model.every_thread());
@@ -131,8 +131,8 @@ pub(super) fn known_launches(
 /// The question that [`known_launches`] answers.
 pub(super) const FIRST_LAUNCH: Question = Question::LaunchNumber(1);
 
-/// What grew in the first launches of the runs in `new` since those in `old`; `None` where a side has no
-/// launch whose causes were recorded.
+/// The causes that grew in the first launches of the runs in `new` since those in `old`; `None` where a
+/// side has no launch whose causes were recorded.
 ///
 /// # Errors
 /// [`ConvertError`] where a file cannot be read.
@@ -141,8 +141,10 @@ pub(crate) fn grown(
     old: &[PathBuf],
     limit: UnpackLimit,
 ) -> Result<Option<Difference>, ConvertError> {
-    let request = ConvertRequest { unpack_limit: limit, ..ConvertRequest::of(&[], Path::new("why.pftrace")) };
+    let request =
+        ConvertRequest { unpack_limit: limit, ..ConvertRequest::new(&[], Path::new("why.pftrace")) };
     let launches = |files: &[PathBuf]| known_launches(explain_runs(request, files, &FIRST_LAUNCH));
-    let (new, old) = (launches(new)?, launches(old)?);
+    let new = launches(new)?;
+    let old = launches(old)?;
     Ok((!new.is_empty() && !old.is_empty()).then(|| difference(&new, &old)))
 }

@@ -153,7 +153,8 @@ impl FirefoxWriter {
     }
 
     fn process(&mut self, pid: i32) -> ProcessHandle {
-        let (profile, zero) = (&mut self.profile, Timestamp::from_nanos_since_reference(0));
+        let profile = &mut self.profile;
+        let zero = Timestamp::from_nanos_since_reference(0);
         *self.processes.entry(pid).or_insert_with(|| {
             let name = if pid == CPU_PROCESS { "CPUs".to_owned() } else { format!("process {pid}") };
             profile.add_process(&name, pid as u32, zero)
@@ -215,13 +216,14 @@ impl FirefoxWriter {
     fn add_marker(
         &mut self,
         thread: ThreadHandle,
-        span: (u64, Option<u64>),
+        start: u64,
+        end: Option<u64>,
         name: &str,
         detail: &str,
         category: CategoryHandle,
     ) {
-        let start = self.timestamp(span.0);
-        let timing = match span.1 {
+        let start = self.timestamp(start);
+        let timing = match end {
             Some(end) => MarkerTiming::Interval(start, self.timestamp(end)),
             None => MarkerTiming::Instant(start),
         };
@@ -238,10 +240,6 @@ fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-fn interval(span: Span) -> (u64, Option<u64>) {
-    (span.start, Some(span.end))
-}
-
 impl TrackSink for FirefoxWriter {
     fn begin(&mut self, _: Task, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
@@ -250,25 +248,25 @@ impl TrackSink for FirefoxWriter {
     fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
         let thread = self.task_thread(at);
         let detail = if span.open { "not ended" } else { "" };
-        self.add_marker(thread, interval(span), &text(name), detail, self.categories.atrace);
+        self.add_marker(thread, span.start, Some(span.end), &text(name), detail, self.categories.atrace);
         Ok(())
     }
 
     fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        let span = match slice.edge {
+        let (start, end) = match slice.edge {
             AsyncEdge::End(Some(start)) => (start, Some(slice.ts)),
             AsyncEdge::Instant => (slice.ts, None),
             AsyncEdge::Begin | AsyncEdge::End(None) => return Ok(()),
         };
         let thread = self.thread(pid, pid);
         let detail = format!("{} {}", text(slice.track.unwrap_or(b"async")), slice.cookie);
-        self.add_marker(thread, span, &text(slice.name), &detail, self.categories.atrace);
+        self.add_marker(thread, start, end, &text(slice.name), &detail, self.categories.atrace);
         Ok(())
     }
 
     fn instant(&mut self, _: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         let thread = self.task_thread(at);
-        self.add_marker(thread, (ts, None), &text(name), "", self.categories.atrace);
+        self.add_marker(thread, ts, None, &text(name), "", self.categories.atrace);
         Ok(())
     }
 
@@ -281,19 +279,26 @@ impl TrackSink for FirefoxWriter {
         let name = &names.thread_name(at.tid);
         let thread = self.cpu(cpu);
         let detail = format!("tid {} prio {prio}", at.tid);
-        self.add_marker(thread, interval(span), name, &detail, self.categories.sched);
+        self.add_marker(thread, span.start, Some(span.end), name, &detail, self.categories.sched);
         Ok(())
     }
 
     fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
         let thread = self.task_thread(at);
-        self.add_marker(thread, interval(state.span), state.state, "", self.categories.sched);
+        self.add_marker(
+            thread,
+            state.span.start,
+            Some(state.span.end),
+            state.state,
+            "",
+            self.categories.sched,
+        );
         Ok(())
     }
 
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
         let thread = self.cpu(cpu);
-        self.add_marker(thread, interval(span), name, "interrupt", self.categories.kernel);
+        self.add_marker(thread, span.start, Some(span.end), name, "interrupt", self.categories.kernel);
         Ok(())
     }
 
@@ -346,13 +351,13 @@ impl TrackSink for FirefoxWriter {
 
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
         let thread = self.own_thread(track);
-        self.add_marker(thread, interval(span), &text(name), &track.name, self.categories.atrace);
+        self.add_marker(thread, span.start, Some(span.end), &text(name), &track.name, self.categories.atrace);
         Ok(())
     }
 
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
         let thread = self.own_thread(track);
-        self.add_marker(thread, (ts, None), &text(name), &track.name, self.categories.atrace);
+        self.add_marker(thread, ts, None, &text(name), &track.name, self.categories.atrace);
         Ok(())
     }
 
@@ -382,7 +387,7 @@ impl TrackSink for FirefoxWriter {
             late: profile.add_category("Late frame", CategoryColor::Red),
         });
         let category = if frame.is_late() { categories.late } else { categories.frame };
-        self.add_marker(thread, interval(span), &track.name, &detail, category);
+        self.add_marker(thread, span.start, Some(span.end), &track.name, &detail, category);
         Ok(())
     }
 
@@ -390,14 +395,14 @@ impl TrackSink for FirefoxWriter {
         let thread = if at.tid > 0 { self.task_thread(at) } else { self.cpu(event.cpu) };
         let mut detail = Vec::new();
         crate::formats::event_catalog::render(event, kind, &mut detail);
-        self.add_marker(thread, (event.ts, None), &kind.name, &text(&detail), self.categories.kernel);
+        self.add_marker(thread, event.ts, None, &kind.name, &text(&detail), self.categories.kernel);
         Ok(())
     }
 
     fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
         let thread = self.cpu(cpu);
         let detail = count.map_or_else(|| "not counted".to_owned(), |count| count.to_string());
-        self.add_marker(thread, (ts, None), "events lost", &detail, self.categories.kernel);
+        self.add_marker(thread, ts, None, "events lost", &detail, self.categories.kernel);
         Ok(())
     }
 

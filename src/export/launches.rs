@@ -1,64 +1,62 @@
-//! What launches of an app took: one launch, the spread of several, and two sets compared.
+//! Launches of an app in lines and JSON: one launch, the spread of several, and two sets compared.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::compare::{measure_part, runs_of};
-use super::comparison::{Comparison, Kind, LINES_OF_A_KIND, LaunchSpan, Run, RunSet};
 use super::convert::{ConvertError, ConvertRequest};
 use super::explain::{FIRST_LAUNCH, explain, known_launches};
-use crate::measure::LaunchType;
-use crate::statistics::median;
+use super::runs::{measure_part, runs_of};
+use crate::measure::{Comparison, LINES_OF_A_KIND, LaunchSpan, LaunchType, MeasureKind, MeasuredRun, RunSet};
+use crate::statistics::{Spread, median};
 use crate::why::{Explanation, ExplanationJson, summed_lines};
 
 /// The causes that are printed of launches.
 const CAUSE_LINES: usize = 5;
 /// The methods and slices that JSON holds.
 const JSON_ROWS: usize = 100;
-/// Fewer launches than this have no outliers: too little is known of the others.
-const LEAST_FOR_OUTLIERS: usize = 4;
 
-/// What one launch took.
-pub struct Launch {
-    /// Only what lies between the launch's begin and its end, if there is a launch.
-    run: Run,
-    extent: Extent,
-    /// Why it took as long as it did, where a launch is marked and its main thread's scheduling was recorded.
+/// A launch and its measures.
+pub struct MeasuredLaunch {
+    /// The measures of the part between the launch's begin and its end, if there is a launch.
+    run: MeasuredRun,
+    extent: LaunchExtent,
+    /// The reasons for the launch's length, where a launch is marked and its main thread's scheduling was
+    /// recorded.
     explanation: Option<Explanation>,
 }
 
-/// What the total time of a launch is.
+/// The part of the run that the total time of a launch is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Extent {
+enum LaunchExtent {
     /// The launch, or its part up to the slice that the user named.
     Launch(LaunchSpan),
     /// There are no markers of a launch: from the main thread's first slice to the end of its last one.
     MainThread,
 }
 
-impl Launch {
+impl MeasuredLaunch {
     /// Reads a recording with or without its method trace, and measures the first launch in it: up to the end
     /// of the first slice whose name contains `until`, where that is given, else to that of the first frame.
     ///
     /// # Errors
     /// [`ConvertError`] where an input cannot be read.
-    pub fn measure(inputs: &[PathBuf], until: Option<&str>) -> Result<Launch, ConvertError> {
+    pub fn measure(inputs: &[PathBuf], until: Option<&str>) -> Result<MeasuredLaunch, ConvertError> {
         // Nothing is written: the name only chooses a format that holds everything.
-        let request = ConvertRequest::of(inputs, Path::new("launch.pftrace"));
+        let request = ConvertRequest::new(inputs, Path::new("launch.pftrace"));
         let (run, _) = measure_part(request, until)?;
-        let extent = run.launch.clone().map_or(Extent::MainThread, Extent::Launch);
+        let extent = run.launch.clone().map_or(LaunchExtent::MainThread, LaunchExtent::Launch);
         let explanation = match &extent {
-            Extent::Launch(_) => known_launches(explain(request, &FIRST_LAUNCH))?.into_iter().next(),
-            Extent::MainThread => None,
+            LaunchExtent::Launch(_) => known_launches(explain(request, &FIRST_LAUNCH))?.into_iter().next(),
+            LaunchExtent::MainThread => None,
         };
-        Ok(Launch { run, extent, explanation })
+        Ok(MeasuredLaunch { run, extent, explanation })
     }
 
     /// Whether the launch ended with the slice that was named.
     pub fn has_named_end(&self) -> bool {
-        matches!(&self.extent, Extent::Launch(span) if span.is_named)
+        matches!(&self.extent, LaunchExtent::Launch(span) if span.is_named)
     }
 
     /// The launch in lines for people.
@@ -72,7 +70,7 @@ impl Launch {
 
     /// The type of the launch, and its times to display, as far as they are known.
     fn display_line(&self) -> Option<String> {
-        let Extent::Launch(span) = &self.extent else { return None };
+        let LaunchExtent::Launch(span) = &self.extent else { return None };
         let launch_type = span.launch_type.map(|launch_type| format!("a {} launch", launch_type.name()));
         let ttid = span.ttid.map(|ns| format!("TTID {}", ms(ns)));
         let ttfd = span.ttfd.map(|ns| format!("TTFD {}", ms(ns)));
@@ -83,8 +81,8 @@ impl Launch {
     /// The launch for scripts: times in ns.
     pub fn to_json(&self) -> Value {
         let (from, to, span) = match &self.extent {
-            Extent::Launch(span) => (span.begins_with, span.ends_with, Some(span)),
-            Extent::MainThread => ("first slice", "last slice", None),
+            LaunchExtent::Launch(span) => (span.begins_with, span.ends_with, Some(span)),
+            LaunchExtent::MainThread => ("first slice", "last slice", None),
         };
         let rows = |kind| -> Vec<Value> {
             let rows = rows(std::slice::from_ref(self), kind).into_iter().take(JSON_ROWS);
@@ -97,17 +95,17 @@ impl Launch {
             "type": span.and_then(|span| span.launch_type).map(LaunchType::name),
             "ttid_ns": span.and_then(|span| span.ttid),
             "ttfd_ns": span.and_then(|span| span.ttfd),
-            "main_thread": rows(Kind::State),
-            "methods": rows(Kind::Method),
-            "slices": rows(Kind::Slice),
+            "main_thread": rows(MeasureKind::State),
+            "methods": rows(MeasureKind::Method),
+            "slices": rows(MeasureKind::Slice),
             "why": self.explanation.as_ref().map(ExplanationJson::of),
         })
     }
 }
 
-impl Extent {
+impl LaunchExtent {
     fn text(&self) -> String {
-        let Extent::Launch(span) = self else {
+        let LaunchExtent::Launch(span) = self else {
             return "sections of the main thread (no launch is marked)".to_owned();
         };
         let from = match span.begins_with {
@@ -129,7 +127,7 @@ impl Extent {
 #[derive(Default)]
 pub struct LaunchSet {
     /// In the order in which they were recorded.
-    pub launches: Vec<Launch>,
+    pub launches: Vec<MeasuredLaunch>,
 }
 
 impl LaunchSet {
@@ -139,7 +137,7 @@ impl LaunchSet {
     /// # Errors
     /// [`ConvertError`] where a file cannot be read.
     pub fn of_files(files: &[PathBuf]) -> Result<LaunchSet, ConvertError> {
-        let launches = runs_of(files).into_iter().map(|inputs| Launch::measure(&inputs, None));
+        let launches = runs_of(files).into_iter().map(|inputs| MeasuredLaunch::measure(&inputs, None));
         Ok(LaunchSet { launches: launches.collect::<Result<_, _>>()? })
     }
 
@@ -174,7 +172,7 @@ impl LaunchSet {
 
     /// All launches for scripts, and their spread.
     pub fn to_json(&self) -> Value {
-        let launches: Vec<Value> = self.launches.iter().map(Launch::to_json).collect();
+        let launches: Vec<Value> = self.launches.iter().map(MeasuredLaunch::to_json).collect();
         let spread = self.spread().map(|spread| {
             json!({
                 "least_ns": spread.least,
@@ -189,16 +187,16 @@ impl LaunchSet {
     }
 
     fn spread(&self) -> Option<Spread> {
-        Spread::of(&self.launches.iter().map(|launch| launch.run.total_ns).collect::<Vec<_>>())
+        Spread::new(&self.launches.iter().map(|launch| launch.run.total_ns).collect::<Vec<_>>())
     }
 
-    /// What is slower or faster in `self` than in `old`.
+    /// Compares `self` with `old`.
     pub fn compare(self, old: LaunchSet, [old_name, new_name]: [&str; 2]) -> LaunchComparison {
         let set = |set: LaunchSet, title: &str| {
-            let runs: Vec<Run> = set.launches.into_iter().map(|launch| launch.run).collect();
+            let runs: Vec<MeasuredRun> = set.launches.into_iter().map(|launch| launch.run).collect();
             RunSet { title: title.to_owned(), shown: RunSet::typical(&runs), runs, start: 0 }
         };
-        LaunchComparison(Comparison::of(&set(old, old_name), &set(self, new_name)))
+        LaunchComparison(Comparison::new(&set(old, old_name), &set(self, new_name)))
     }
 }
 
@@ -206,12 +204,12 @@ impl LaunchSet {
 pub struct LaunchComparison(Comparison);
 
 impl LaunchComparison {
-    /// What changed most, in lines for people.
+    /// The largest changes, in lines for people.
     pub fn lines(&self) -> Vec<String> {
         self.0.lines()
     }
 
-    /// All that changed, for scripts: the comparison of docs/report-format.md.
+    /// All changes, for scripts: the comparison of docs/report-format.md.
     ///
     /// # Errors
     /// None but those of memory.
@@ -220,37 +218,7 @@ impl LaunchComparison {
     }
 }
 
-/// How several times differ.
-#[derive(Debug, PartialEq, Eq)]
-struct Spread {
-    least: u64,
-    quarter: u64,
-    median: u64,
-    three_quarters: u64,
-    most: u64,
-    /// The numbers of the times that lie further from the middle half than one and a half times its width, as
-    /// in a box plot.
-    outliers: Vec<usize>,
-}
-
-impl Spread {
-    fn of(times: &[u64]) -> Option<Spread> {
-        let mut sorted = times.to_vec();
-        sorted.sort_unstable();
-        let (least, most) = sorted.first().copied().zip(sorted.last().copied())?;
-        let half = sorted.len().div_ceil(2);
-        let quarter = median(sorted[..half].iter().copied())?;
-        let three_quarters = median(sorted[sorted.len() - half..].iter().copied())?;
-        let far = (three_quarters - quarter).saturating_mul(3) / 2;
-        let is_far =
-            |time: &u64| *time < quarter.saturating_sub(far) || *time > three_quarters.saturating_add(far);
-        let numbers = times.iter().enumerate().filter(|(_, time)| is_far(time)).map(|(number, _)| number);
-        let outliers = if times.len() < LEAST_FOR_OUTLIERS { Vec::new() } else { numbers.collect() };
-        Some(Spread { least, quarter, median: median(sorted)?, three_quarters, most, outliers })
-    }
-}
-
-/// What took time: medians of all launches.
+/// A measure of all launches: medians.
 struct FigureRow<'a> {
     name: &'a str,
     ns: u64,
@@ -258,7 +226,7 @@ struct FigureRow<'a> {
 }
 
 /// The rows of a kind, the longest first.
-fn rows(launches: &[Launch], kind: Kind) -> Vec<FigureRow<'_>> {
+fn rows(launches: &[MeasuredLaunch], kind: MeasureKind) -> Vec<FigureRow<'_>> {
     let names = launches.iter().flat_map(|launch| launch.run.measures.keys());
     let mut names: Vec<&str> = names.filter(|(of, _)| *of == kind).map(|(_, name)| name.as_str()).collect();
     names.sort_unstable();
@@ -276,21 +244,20 @@ fn rows(launches: &[Launch], kind: Kind) -> Vec<FigureRow<'_>> {
     rows
 }
 
-/// Where the time went: the main thread's states, the methods and slices that took most.
-fn figures(launches: &[Launch]) -> Vec<String> {
+/// The lines that say where the time went: the main thread's states, the methods and slices that took most.
+fn figures(launches: &[MeasuredLaunch]) -> Vec<String> {
     let total = median(launches.iter().map(|launch| launch.run.total_ns)).unwrap_or_default();
     let percent = |ns: u64| if total == 0 { 0.0 } else { ns as f64 * 100.0 / total as f64 };
     let mut lines = Vec::new();
-    let states = rows(launches, Kind::State);
-    lines.push(match states.is_empty() {
-        true => "  main thread: no scheduling events tell its states".to_owned(),
-        false => {
-            let state =
-                |row: &FigureRow<'_>| format!("{} {} ({:.0} %)", row.name, ms(row.ns), percent(row.ns));
-            format!("  main thread: {}", states.iter().map(state).collect::<Vec<_>>().join(", "))
-        }
-    });
-    for (kind, title) in [(Kind::Method, "methods"), (Kind::Slice, "slices")] {
+    let states = rows(launches, MeasureKind::State);
+    if states.is_empty() {
+        lines.push("  main thread: no scheduling events tell its states".to_owned());
+    } else {
+        let state = |row: &FigureRow<'_>| format!("{} {} ({:.0} %)", row.name, ms(row.ns), percent(row.ns));
+        let states: Vec<String> = states.iter().map(state).collect();
+        lines.push(format!("  main thread: {}", states.join(", ")));
+    }
+    for (kind, title) in [(MeasureKind::Method, "methods"), (MeasureKind::Slice, "slices")] {
         let rows = rows(launches, kind);
         if !rows.is_empty() {
             lines.push(format!("  {title}, exclusive times of all threads:"));
@@ -303,7 +270,7 @@ fn figures(launches: &[Launch]) -> Vec<String> {
 }
 
 /// The largest causes of the launches, of all together where there are several.
-fn why_lines(launches: &[Launch]) -> Vec<String> {
+fn why_lines(launches: &[MeasuredLaunch]) -> Vec<String> {
     let explained: Vec<Explanation> =
         launches.iter().filter_map(|launch| launch.explanation.clone()).collect();
     let Some(mut lines) = summed_lines(&explained, CAUSE_LINES) else { return Vec::new() };
@@ -322,12 +289,12 @@ fn ms(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::comparison::Measure;
+    use crate::measure::Measure;
 
-    fn launch(total_ns: u64, measures: &[(Kind, &str, u64)]) -> Launch {
+    fn launch(total_ns: u64, measures: &[(MeasureKind, &str, u64)]) -> MeasuredLaunch {
         let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, 0) };
         let measures = measures.iter().map(|(kind, name, ns)| ((*kind, (*name).to_owned()), measure(*ns)));
-        let run = Run { total_ns, measures: measures.collect(), ..Run::default() };
+        let run = MeasuredRun { total_ns, measures: measures.collect(), ..MeasuredRun::default() };
         let span = LaunchSpan {
             from: 0,
             to: total_ns,
@@ -339,16 +306,16 @@ mod tests {
             ttid: Some(9_000_000),
             ttfd: None,
         };
-        Launch { run, extent: Extent::Launch(span), explanation: None }
+        MeasuredLaunch { run, extent: LaunchExtent::Launch(span), explanation: None }
     }
 
     #[test]
     fn one_launch_says_where_its_time_went() {
         let measures = [
-            (Kind::State, "running", 6_000_000),
-            (Kind::State, "sleeping", 4_000_000),
-            (Kind::Method, "a.B.run", 3_000_000),
-            (Kind::Slice, "inflate", 1_000_000),
+            (MeasureKind::State, "running", 6_000_000),
+            (MeasureKind::State, "sleeping", 4_000_000),
+            (MeasureKind::Method, "a.B.run", 3_000_000),
+            (MeasureKind::Slice, "inflate", 1_000_000),
         ];
         let lines = launch(10_000_000, &measures).lines();
         assert_eq!(
@@ -367,11 +334,11 @@ mod tests {
 
     #[test]
     fn the_spread_of_launches_names_those_that_lie_far_out() {
-        let spread = Spread::of(&[10, 11, 12, 13, 14, 60]).unwrap();
+        let spread = Spread::new(&[10, 11, 12, 13, 14, 60]).unwrap();
         assert_eq!((spread.least, spread.median, spread.most), (10, 12, 60));
         assert_eq!((spread.quarter, spread.three_quarters, spread.outliers), (11, 14, vec![5]));
-        assert_eq!(Spread::of(&[10, 11, 60]).unwrap().outliers, Vec::<usize>::new());
-        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(Spread::new(&[10, 11, 60]).unwrap().outliers, Vec::<usize>::new());
+        assert_eq!(Spread::new(&[]), None);
         let set =
             LaunchSet { launches: [10, 11, 12, 13, 14, 60].map(|ns| launch(ns * 1_000_000, &[])).into() };
         let lines = set.lines();

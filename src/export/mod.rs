@@ -5,44 +5,71 @@
 
 mod chrome_json;
 pub mod compare;
-mod comparison;
-mod conversion_output;
 pub mod convert;
-mod convert_error;
 mod critical_path;
 mod csv;
 pub(crate) mod explain;
 mod firefox;
 mod held;
 pub mod launches;
-mod losses;
-mod named_out;
 mod perfetto;
 mod perfetto_zip;
 mod record_batch;
 mod report_page;
-pub mod run_times;
+pub mod runs;
 pub mod systrace;
 mod trace_dat;
 pub(crate) mod trace_tables;
 mod writer_thread;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use self::held::Column;
-use self::named_out::NamedOut;
 use crate::art::Mapping;
 use crate::formats::input::Input;
 use crate::formats::{self, FormatId};
 use crate::timeline::TimelineSink;
 
-pub use held::Held;
-pub use losses::{ConversionLosses, formats_that_hold, matrix};
+pub use held::{ConversionLosses, Held, formats_that_hold, matrix};
 
-/// Where an exporter writes to. Exporters hand over large pieces, so the writer needs no buffer of its own.
+/// The output of an exporter. Exporters hand over large pieces, so the writer needs no buffer of its own.
 pub type Out = Box<dyn Write + Send>;
+
+/// An output, and the name that its errors begin with. A write that a signal has interrupted is repeated
+/// here: flate2 would end with that error, and zip would leave out the bytes.
+pub struct NamedOut<W> {
+    /// The output's path as given, or another name for people.
+    name: String,
+    out: W,
+}
+
+impl<W> NamedOut<W> {
+    fn name(&self, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.name))
+    }
+}
+
+impl<W: Write> Write for NamedOut<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.out.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map_err(|error| self.name(error)),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().map_err(|error| self.name(error))
+    }
+}
+
+impl<W: Seek> Seek for NamedOut<W> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.out.seek(to).map_err(|error| self.name(error))
+    }
+}
 
 /// One format that can be written: a row of [`FORMATS`].
 pub struct OutputFormat {
@@ -53,12 +80,12 @@ pub struct OutputFormat {
     /// The programs that open this format.
     pub viewers: &'static str,
     /// The column of this format in the table [`held::HELD`], which says what the format holds.
-    column: Column,
+    column: held::HeldColumn,
     /// Makes the writer.
     pub create: Create,
 }
 
-/// How the writer of a format is made.
+/// The function that makes the writer of a format.
 #[derive(Clone, Copy)]
 pub enum Create {
     /// The writer writes from front to back: to a file, a pipe, or a compressor.
@@ -86,7 +113,7 @@ pub static FORMATS: &[OutputFormat] = &[
         name: "perfetto",
         endings: &[".pftrace", ".perfetto-trace", ".perfetto"],
         viewers: PERFETTO_VIEWERS,
-        column: Column::Perfetto,
+        column: held::HeldColumn::Perfetto,
         create: Create::PassThrough(
             |out| Box::new(perfetto::PerfettoWriter::new(out)),
             |out, inputs, mapping| Box::new(perfetto::PerfettoWriter::passing(out, inputs, mapping)),
@@ -96,56 +123,56 @@ pub static FORMATS: &[OutputFormat] = &[
         name: "firefox",
         endings: &[".firefox.json", ".profile.json"],
         viewers: "https://profiler.firefox.com (it stays on this computer)",
-        column: Column::Firefox,
+        column: held::HeldColumn::Firefox,
         create: Create::Stream(firefox::create),
     },
     OutputFormat {
         name: "chrome-json",
         endings: &[".json"],
         viewers: "https://ui.perfetto.dev, chrome://tracing, speedscope",
-        column: Column::ChromeJson,
+        column: held::HeldColumn::ChromeJson,
         create: Create::Stream(chrome_json::create),
     },
     OutputFormat {
         name: "csv",
         endings: &[".csv"],
         viewers: "a spreadsheet, pandas, DuckDB",
-        column: Column::Csv,
+        column: held::HeldColumn::Csv,
         create: Create::Stream(csv::create),
     },
     OutputFormat {
         name: "systrace-html",
         endings: &[".systrace.html"],
         viewers: "any browser, offline; https://ui.perfetto.dev reads it too",
-        column: Column::SystraceHtml,
+        column: held::HeldColumn::SystraceHtml,
         create: Create::Stream(report_page::create_with_text),
     },
     OutputFormat {
         name: "report",
         endings: &[".html", ".htm"],
         viewers: "any browser, offline",
-        column: Column::Report,
+        column: held::HeldColumn::Report,
         create: Create::Stream(report_page::create),
     },
     OutputFormat {
         name: "trace-dat",
         endings: &[".dat"],
         viewers: "trace-cmd report, KernelShark",
-        column: Column::TraceDat,
+        column: held::HeldColumn::TraceDat,
         create: Create::Stream(trace_dat::create),
     },
     OutputFormat {
         name: "systrace",
         endings: &[".txt", ".systrace", ".ftrace"],
         viewers: "https://ui.perfetto.dev, chrome://tracing, Catapult, or any pager",
-        column: Column::Systrace,
+        column: held::HeldColumn::Systrace,
         create: Create::Stream(|out| Box::new(systrace::SystraceWriter::new(out))),
     },
     OutputFormat {
         name: "perfetto-zip",
         endings: &[".zip"],
         viewers: PERFETTO_VIEWERS,
-        column: Column::PerfettoZip,
+        column: held::HeldColumn::PerfettoZip,
         create: Create::Archive(perfetto_zip::check, perfetto_zip::create),
     },
 ];
@@ -167,7 +194,7 @@ impl OutputFormat {
     fn for_inputs(&'static self, inputs: &[Input]) -> &'static OutputFormat {
         let is_text = |input: &Input| formats::identify(input).is_ok_and(FormatId::is_text);
         match self.column {
-            Column::Report if inputs.iter().all(is_text) => {
+            held::HeldColumn::Report if inputs.iter().all(is_text) => {
                 OutputFormat::of_name("systrace-html").unwrap_or(self)
             }
             _ => self,
@@ -227,12 +254,12 @@ mod tests {
             crate::tracks::tests::push_example(sink.as_mut(), crate::tracks::tests::TEXT);
             // A call that is long enough for formats that hold calls as samples.
             let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
-            let (enter, exit) = (edge(1_000_060_000, EdgeKind::Enter), edge(1_000_960_000, EdgeKind::Exit));
-            sink.edges(0, &[enter, exit]).unwrap();
+            let call = [edge(1_000_060_000, EdgeKind::Enter), edge(1_000_960_000, EdgeKind::Exit)];
+            sink.edges(0, &call).unwrap();
             sink.finish(&MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default())).unwrap();
             drop(sink);
             let mut written = std::fs::read(file.path()).unwrap();
-            if matches!(format.column, Column::Report | Column::SystraceHtml) {
+            if matches!(format.column, held::HeldColumn::Report | held::HeldColumn::SystraceHtml) {
                 // The names of a page are compressed.
                 written = support::report_page::Page::read(file.path()).strings.join(" ").into_bytes();
             }
@@ -255,5 +282,37 @@ mod tests {
             }
         }
         assert!(OutputFormat::of_path(Path::new("trace")).is_none());
+    }
+
+    /// Every second write is interrupted.
+    #[derive(Default)]
+    struct Interrupted {
+        written: Vec<u8>,
+        calls: usize,
+    }
+
+    impl Write for Interrupted {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.calls += 1;
+            if self.calls % 2 == 1 {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            self.written.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_gzip_stream_is_whole_though_signals_interrupt_its_writes() {
+        let mut out = NamedOut { name: "x.gz".into(), out: Interrupted::default() };
+        let mut gzip = flate2::write::GzEncoder::new(&mut out, flate2::Compression::fast());
+        gzip.write_all(b"some text").unwrap();
+        gzip.finish().unwrap();
+        let mut text = String::new();
+        io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&out.out.written[..]), &mut text).unwrap();
+        assert_eq!(text, "some text");
     }
 }

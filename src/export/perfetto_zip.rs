@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::named_out::NamedOut;
+use super::NamedOut;
 use super::perfetto::PerfettoWriter;
 use crate::formats::input::Input;
 use crate::formats::{FormatId, Head, Sink, SinkAdapter, art_method, has_format};
@@ -76,7 +76,7 @@ impl Drop for PerfettoZip<'_> {
     }
 }
 
-/// The file of a zip. After an error, or if the zip is not finished, what is written is ignored, and the
+/// The file of a zip. After an error, or if the zip is not finished, writes are ignored, and the
 /// position is the file's end: a dropped `ZipWriter` still writes a directory, prints an error of its own if
 /// that fails, and asserts that the last member does not end before it begins, which an error can lead to.
 struct ZipFile<W> {
@@ -185,7 +185,8 @@ impl SinkAdapter for PerfettoZip<'_> {
         // Perfetto assumes that the clock of every method trace is MONOTONIC, though a Dalvik trace has
         // REALTIME. So the manifest alone may relate MONOTONIC to the recording's clock.
         for snapshot in &mut head.snapshots.list {
-            (snapshot.monotonic, snapshot.monotonic_raw) = (0, 0);
+            snapshot.monotonic = 0;
+            snapshot.monotonic_raw = 0;
         }
         self.recording.head(&head)
     }

@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::Out;
-use crate::workers::{Collector, Ordered};
+use crate::workers::{Ordered, OrderedSink};
 
 /// Appends bytes to the output; runs on the writer thread.
 pub(super) type EncodeJob = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
 
-/// How many chunks may wait for the writer thread: enough to even out the two threads' speeds, few enough to
-/// bound memory.
+/// The number of chunks that may wait for the writer thread: enough to even out the two threads' speeds,
+/// few enough to bound memory.
 const MAX_WAITING_CHUNKS: usize = 8;
 /// The size that a chunk should have, bytes.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -31,7 +31,7 @@ struct ChunkOutput {
     back: Sender<Vec<u8>>,
 }
 
-impl Collector for ChunkOutput {
+impl OrderedSink for ChunkOutput {
     type Item = Chunk;
     type Error = io::Error;
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_over_is_written_in_its_order_with_and_without_a_thread() {
+    fn chunks_are_written_in_their_order_with_and_without_a_thread() {
         for threads in [0, 1] {
             let (sent, received) = std::sync::mpsc::channel();
             let mut writer = WriterThread::with_threads(Box::new(Sent(sent)), threads);
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Sends what is written on.
+    /// Sends the written bytes on.
     struct Sent(std::sync::mpsc::Sender<Vec<u8>>);
 
     impl io::Write for Sent {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::export::run_times::Figure;
-use crate::measure::{JANKY, PERCENTILES, WHOLE_SHARE};
+use crate::measure::{JANKY, MeasureKind, PERCENTILES, WHOLE_SHARE};
 use crate::text::is_whole_pattern;
 
 /// A condition under which the gate closes.
@@ -12,7 +11,7 @@ pub struct Condition {
     /// As the user wrote it.
     pub text: String,
     /// The kind of the measure.
-    pub figure: Figure,
+    pub figure: MeasureKind,
     /// The name; a `*` stands for any text. Empty for a launch and its times to display.
     pub name: String,
     /// The type of the launches that count: `cold`, `warm` or `hot`; `None` for all.
@@ -65,10 +64,10 @@ pub enum Unit {
 
 impl Unit {
     /// The unit of the measure with this name.
-    pub fn new(figure: Figure, name: &str) -> Unit {
+    pub fn new(figure: MeasureKind, name: &str) -> Unit {
         match figure {
-            Figure::Frame if name == JANKY => Unit::Share,
-            Figure::Frame if name.starts_with("overrun.") => Unit::Overrun,
+            MeasureKind::Frame if name == JANKY => Unit::Share,
+            MeasureKind::Frame if name.starts_with("overrun.") => Unit::Overrun,
             _ => Unit::Time,
         }
     }
@@ -167,16 +166,19 @@ impl Direction {
 }
 
 /// The measures that have a name, by the begin of their text.
-const NAMED: [(&str, Figure); 5] = [
-    ("stage.", Figure::Stage),
-    ("slice.", Figure::Slice),
-    ("method.", Figure::Method),
-    ("state.", Figure::State),
-    ("frame.", Figure::Frame),
+const NAMED: [(&str, MeasureKind); 5] = [
+    ("stage.", MeasureKind::Stage),
+    ("slice.", MeasureKind::Slice),
+    ("method.", MeasureKind::Method),
+    ("state.", MeasureKind::State),
+    ("frame.", MeasureKind::Frame),
 ];
 /// The measures of a launch.
-const OF_LAUNCH: [(&str, Figure); 3] =
-    [("launch.total", Figure::Launch), ("launch.ttid", Figure::Ttid), ("launch.ttfd", Figure::Ttfd)];
+const OF_LAUNCH: [(&str, MeasureKind); 3] = [
+    ("launch.total", MeasureKind::Launch),
+    ("launch.ttid", MeasureKind::Ttid),
+    ("launch.ttfd", MeasureKind::Ttfd),
+];
 
 impl Condition {
     /// Parses a condition: `launch.total > +5%`, `slice.inflate* > +2ms`, `state.runnable < -10%`.
@@ -219,13 +221,13 @@ impl Condition {
     }
 
     /// Whether the measure with this name is meant.
-    pub fn matches(&self, figure: Figure, name: &str) -> bool {
+    pub fn matches(&self, figure: MeasureKind, name: &str) -> bool {
         self.figure == figure && is_whole_pattern(&self.name, name)
     }
 }
 
 /// The name of a measure: `slice.inflate`.
-pub fn measure_name(figure: Figure, name: &str) -> String {
+pub fn measure_name(figure: MeasureKind, name: &str) -> String {
     match NAMED.iter().find(|(_, named)| *named == figure) {
         Some((prefix, _)) => format!("{prefix}{name}"),
         None => {
@@ -247,12 +249,12 @@ fn split_type(measure: &str) -> (&str, Option<&'static str>) {
     named.unwrap_or((measure, None))
 }
 
-fn figure_of(measure: &str) -> Option<(Figure, &str)> {
+fn figure_of(measure: &str) -> Option<(MeasureKind, &str)> {
     if let Some((_, figure)) = OF_LAUNCH.iter().find(|(name, _)| *name == measure) {
         return Some((*figure, ""));
     }
-    let named = |(prefix, figure): &(&str, Figure)| Some((*figure, measure.strip_prefix(*prefix)?));
-    let known = |(figure, name): &(Figure, &str)| *figure != Figure::Frame || is_of_frames(name);
+    let named = |(prefix, figure): &(&str, MeasureKind)| Some((*figure, measure.strip_prefix(*prefix)?));
+    let known = |(figure, name): &(MeasureKind, &str)| *figure != MeasureKind::Frame || is_of_frames(name);
     NAMED.iter().find_map(named).filter(|(_, name)| !name.is_empty()).filter(known)
 }
 
@@ -290,9 +292,9 @@ const SUGGESTED: usize = 5;
 #[derive(Debug)]
 pub struct Selection<'a> {
     conditions: &'a [Condition],
-    figures: BTreeSet<Figure>,
+    figures: BTreeSet<MeasureKind>,
     /// Other names than those of the conditions.
-    others: BTreeSet<(Figure, String)>,
+    others: BTreeSet<(MeasureKind, String)>,
 }
 
 impl<'a> Selection<'a> {
@@ -308,12 +310,12 @@ impl<'a> Selection<'a> {
     }
 
     /// The figures of the conditions.
-    pub fn figures(&self) -> &BTreeSet<Figure> {
+    pub fn figures(&self) -> &BTreeSet<MeasureKind> {
         &self.figures
     }
 
     /// Whether a condition names this. Other names are kept for an error.
-    pub fn wants(&mut self, figure: Figure, name: &str) -> bool {
+    pub fn wants(&mut self, figure: MeasureKind, name: &str) -> bool {
         let is_wanted = self.conditions.iter().any(|condition| condition.matches(figure, name));
         if !is_wanted && self.others.len() < MAX_NAMES {
             self.others.insert((figure, name.to_owned()));
@@ -343,28 +345,31 @@ mod tests {
             (condition.figure, condition.name, condition.limit)
         };
         let slower = |percent| Limit::Slower(Size::Percent(percent));
-        assert_eq!(parsed("launch.total > +5%"), (Figure::Launch, "".into(), slower(5.0)));
+        assert_eq!(parsed("launch.total > +5%"), (MeasureKind::Launch, "".into(), slower(5.0)));
         let cold = Condition::parse("launch.ttid[cold] > +5%").unwrap();
-        assert_eq!((cold.figure, cold.launch_type.as_deref()), (Figure::Ttid, Some("cold")));
+        assert_eq!((cold.figure, cold.launch_type.as_deref()), (MeasureKind::Ttid, Some("cold")));
         assert_eq!(Condition::parse("launch.total > +5%").unwrap().launch_type, None);
         assert!(Condition::parse("launch.total[tepid] > +5%").is_err());
-        assert_eq!(parsed("launch.ttid > +5%"), (Figure::Ttid, "".into(), slower(5.0)));
-        assert_eq!(parsed("launch.ttfd > +5%"), (Figure::Ttfd, "".into(), slower(5.0)));
-        assert_eq!(measure_name(Figure::Ttid, ""), "launch.ttid");
-        assert_eq!(parsed("launch.total>+2.5 %"), (Figure::Launch, "".into(), slower(2.5)));
+        assert_eq!(parsed("launch.ttid > +5%"), (MeasureKind::Ttid, "".into(), slower(5.0)));
+        assert_eq!(parsed("launch.ttfd > +5%"), (MeasureKind::Ttfd, "".into(), slower(5.0)));
+        assert_eq!(measure_name(MeasureKind::Ttid, ""), "launch.ttid");
+        assert_eq!(parsed("launch.total>+2.5 %"), (MeasureKind::Launch, "".into(), slower(2.5)));
         assert_eq!(
             parsed(" slice.draw frame* > +2ms "),
-            (Figure::Slice, "draw frame*".into(), Limit::Slower(Size::Ns(2e6)))
+            (MeasureKind::Slice, "draw frame*".into(), Limit::Slower(Size::Ns(2e6)))
         );
         assert_eq!(
             parsed("method.a.B.<init> < -350µs"),
-            (Figure::Method, "a.B.<init>".into(), Limit::Faster(Size::Ns(350e3)))
+            (MeasureKind::Method, "a.B.<init>".into(), Limit::Faster(Size::Ns(350e3)))
         );
-        assert_eq!(parsed("stage.launch.total > + 0%"), (Figure::Stage, "launch.total".into(), slower(0.0)));
+        assert_eq!(
+            parsed("stage.launch.total > + 0%"),
+            (MeasureKind::Stage, "launch.total".into(), slower(0.0))
+        );
         assert_eq!(parsed("state.I/O > +1s").2, Limit::Slower(Size::Ns(1e9)));
-        let overrun = (Figure::Frame, "overrun.p99".into(), Limit::Slower(Size::Ns(4e6)));
+        let overrun = (MeasureKind::Frame, "overrun.p99".into(), Limit::Slower(Size::Ns(4e6)));
         assert_eq!(parsed("frame.overrun.p99 > +4ms"), overrun);
-        let janky = (Figure::Frame, "janky".into(), Limit::Slower(Size::Points(2.5)));
+        let janky = (MeasureKind::Frame, "janky".into(), Limit::Slower(Size::Points(2.5)));
         assert_eq!(parsed("frame.janky > +2.5pp"), janky);
         assert_eq!(parsed("frame.janky > +50%").2, slower(50.0));
     }
@@ -400,9 +405,12 @@ mod tests {
     #[test]
     fn a_star_stands_for_any_text_in_a_name() {
         let condition = Condition::parse("slice.[draw]* > +5%").unwrap();
-        assert!(condition.matches(Figure::Slice, "[draw] 7"));
-        assert!(!condition.matches(Figure::Slice, "draw 7") && !condition.matches(Figure::Stage, "[draw]"));
-        assert_eq!(measure_name(Figure::Slice, "a b"), "slice.a b");
-        assert_eq!(measure_name(Figure::Launch, ""), "launch.total");
+        assert!(condition.matches(MeasureKind::Slice, "[draw] 7"));
+        assert!(
+            !condition.matches(MeasureKind::Slice, "draw 7")
+                && !condition.matches(MeasureKind::Stage, "[draw]")
+        );
+        assert_eq!(measure_name(MeasureKind::Slice, "a b"), "slice.a b");
+        assert_eq!(measure_name(MeasureKind::Launch, ""), "launch.total");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::condition::{Condition, Limit, Selection, Unit, measure_name};
-use crate::export::run_times::{Figure, RunTimes};
+use crate::measure::{MeasureKind, RunTimes};
 use crate::statistics::{RankTest, Shift, holm, median, tested_together};
 use crate::why::Difference;
 
@@ -43,7 +43,7 @@ pub enum GateError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MeasuredInstead {
     /// The runs have nothing of this kind.
-    Nothing(Figure),
+    Nothing(MeasureKind),
     /// The most similar measures of the same kind.
     Similar(Vec<String>),
 }
@@ -55,23 +55,23 @@ impl fmt::Display for MeasuredInstead {
             MeasuredInstead::Nothing(figure) => figure,
         };
         f.write_str(match figure {
-            Figure::Launch => {
+            MeasureKind::Launch => {
                 "none has Android's markers of a launch (record the categories am, wm and view)"
             }
-            Figure::Ttid | Figure::Ttfd => {
+            MeasureKind::Ttid | MeasureKind::Ttfd => {
                 "none has a launch with the frames that it needs (record the categories view and gfx)"
             }
-            Figure::Frame => "none has frames (record the category gfx and view)",
-            Figure::Method => "none has a method trace",
-            Figure::State => "none has scheduling events of a main thread",
-            Figure::Stage | Figure::Slice => "none has slices there",
+            MeasureKind::Frame => "none has frames (record the category gfx and view)",
+            MeasureKind::Method => "none has a method trace",
+            MeasureKind::State => "none has scheduling events of a main thread",
+            MeasureKind::Stage | MeasureKind::Slice => "none has slices there",
         })
     }
 }
 
 fn nothing_measured(selection: &Selection<'_>, condition: &Condition) -> GateError {
     let similar = selection.similar_measures(condition);
-    let has_no_name = matches!(condition.figure, Figure::Launch | Figure::Ttid | Figure::Ttfd);
+    let has_no_name = matches!(condition.figure, MeasureKind::Launch | MeasureKind::Ttid | MeasureKind::Ttfd);
     let instead = if has_no_name || similar.is_empty() {
         MeasuredInstead::Nothing(condition.figure)
     } else {
@@ -230,7 +230,7 @@ pub fn judge(selection: &Selection<'_>, sides: [GateSide; 2]) -> Result<Judgemen
         return Err(GateError::OnBothSides(both.name.clone()));
     }
     let extent = commonest_extent(&sides);
-    if selection.figures().contains(&Figure::Launch) {
+    if selection.figures().contains(&MeasureKind::Launch) {
         notes.extend(sides.iter().filter_map(|side| left_out_of_launch_total(side, extent)));
     }
     let mut conditions = Vec::new();
@@ -293,13 +293,14 @@ fn measures_of(condition: &Condition, sides: &[GateSide; 2], extent: Option<&[St
         let lowest = old.iter().chain(&new).copied().min().unwrap_or(0).min(0);
         let raised = [&old, &new].map(|values| values.iter().map(|value| value.abs_diff(lowest)).collect());
         let [raised_old, raised_new]: [Vec<u64>; 2] = raised;
-        let test = RankTest::of(&raised_old, &raised_new);
+        let test = RankTest::compare(&raised_old, &raised_new);
         let (p, least) = match condition.limit {
             Limit::Slower(_) => (test.map(|test| test.greater), test.map(|test| test.least_greater)),
             Limit::Faster(_) => (test.map(|test| test.less), test.map(|test| test.least_less)),
         };
         let medians = [&old, &new].map(|times| median(times.iter().copied()).unwrap_or_default());
-        let change = Shift::of(&raised_old, &raised_new).unwrap_or(Shift { estimate: 0.0, interval: None });
+        let change =
+            Shift::between(&raised_old, &raised_new).unwrap_or(Shift { estimate: 0.0, interval: None });
         let is_beyond = match condition.limit {
             Limit::Slower(size) => change.estimate > size.in_units(medians[0] as f64),
             Limit::Faster(size) => change.estimate < -size.in_units(medians[0] as f64),
@@ -328,14 +329,14 @@ fn measures_of(condition: &Condition, sides: &[GateSide; 2], extent: Option<&[St
 /// The times of a measure in the runs that can have it: 0 where a run does not.
 fn values(
     side: &GateSide,
-    key: &(Figure, String),
+    key: &(MeasureKind, String),
     launch_type: Option<&str>,
     extent: Option<&[String; 2]>,
 ) -> Vec<i64> {
     let is_of_type = |run: &&RunTimes| launch_type.is_none() || run.launch_type.as_deref() == launch_type;
     let has_it = |run: &&RunTimes| match key.0 {
-        Figure::Launch => run.launch_extent.is_some() && run.launch_extent.as_ref() == extent,
-        Figure::Ttid | Figure::Ttfd | Figure::Frame => run.times.contains_key(key),
+        MeasureKind::Launch => run.launch_extent.is_some() && run.launch_extent.as_ref() == extent,
+        MeasureKind::Ttid | MeasureKind::Ttfd | MeasureKind::Frame => run.times.contains_key(key),
         figure => run.measured.contains(&figure),
     };
     side.runs

@@ -61,7 +61,7 @@ pub struct ThreadReport {
 /// Follows the calls of all records and counts those whose enters and exits do not fit together.
 pub(super) fn inspect(trace: &MethodTrace<'_>) -> MethodTraceReport {
     let header = trace.header();
-    let problems = FlatProfile::of(trace, &ProfileSelection::default()).anomalies;
+    let problems = FlatProfile::from_trace(trace, &ProfileSelection::default()).anomalies;
     let mut report = trace.report().clone();
     report.irregular.extend(problems.lines());
     let threads = trace.threads().iter().map(|thread| ThreadReport {

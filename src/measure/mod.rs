@@ -4,8 +4,11 @@
 //! launches and frames. [`Finder::finish`] joins them. The rules are those of Perfetto's
 //! `stdlib/android/startup/*.sql` and `stdlib/android/frames/*.sql`, which read markers of AOSP's
 //! `ActivityMetricsLogger`, `Choreographer` and `CanvasContext`. All times are ns of the timeline.
+//!
+//! A [`RunMeter`] measures a whole run by them, and a [`Comparison`] compares two sets of runs.
 
 mod apps;
+mod comparison;
 mod finder;
 mod frame;
 mod frame_deadline;
@@ -15,12 +18,18 @@ mod launch;
 mod launch_marks;
 mod mark;
 mod rules;
+mod run;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::comparison::{Comparison, LINES_OF_A_KIND, RunSet};
 pub(crate) use self::finder::{Finder, FinderSink, Measured};
 pub(crate) use self::frame::{Deadline, Frame};
 pub(crate) use self::frame_figures::{
     FrameFigures, FrameSummary, JANKY, PERCENTILES, WHOLE_SHARE, summarize,
 };
 pub(crate) use self::launch::{Cancelled, Cut, Launch, LaunchBegin, LaunchType, Rule, Stage};
+#[cfg(test)]
+pub(crate) use self::run::Measure;
+pub(crate) use self::run::{LaunchSpan, MeasuredRun, RunMeter, state_name};
+pub use self::run::{MeasureFilter, MeasureKind, RunTimes};

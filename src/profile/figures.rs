@@ -5,7 +5,7 @@ use crate::formats::art_method::{CPU, WALL};
 /// The two figures that each row has with its callees and without them, by the indexes of
 /// [`Ticks`](crate::formats::art_method::Ticks): their names, and whether they are times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Columns {
+pub(super) struct FigureColumns {
     /// For people; `None` for a figure that the profile does not have.
     names: [Option<&'static str>; 2],
     /// In JSON and CSV.
@@ -15,26 +15,26 @@ pub(super) struct Columns {
     pub is_sampled: bool,
 }
 
-impl Columns {
+impl FigureColumns {
     /// Those of a method trace with these clocks.
-    pub(super) fn of_calls(has_cpu: bool, has_wall: bool) -> Columns {
+    pub(super) fn of_calls(has_cpu: bool, has_wall: bool) -> FigureColumns {
         let mut names = [None; 2];
         names[CPU] = has_cpu.then_some("cpu");
         names[WALL] = has_wall.then_some("wall");
         let mut fields = ["cpu"; 2];
         fields[WALL] = "wall";
-        Columns { names, fields, is_time: [true; 2], is_sampled: false }
+        FigureColumns { names, fields, is_time: [true; 2], is_sampled: false }
     }
 
     /// Those of samples: their weight, which `name` names, and the time that threads did not run.
-    pub(super) fn of_samples(name: &'static str, is_time: bool, has_off_cpu: bool) -> Columns {
-        let mut columns = Columns::of_calls(has_off_cpu, true);
+    pub(super) fn of_samples(name: &'static str, is_time: bool, has_off_cpu: bool) -> FigureColumns {
+        let mut columns = FigureColumns::of_calls(has_off_cpu, true);
         columns.names[WALL] = Some(name);
         columns.names[CPU] = has_off_cpu.then_some("off-CPU");
         columns.fields[WALL] = "weight";
         columns.fields[CPU] = "off_cpu";
         columns.is_time[WALL] = is_time;
-        Columns { is_sampled: true, ..columns }
+        FigureColumns { is_sampled: true, ..columns }
     }
 
     /// Whether the profile has the figure.
@@ -49,9 +49,9 @@ impl Columns {
     }
 
     /// Those that both profiles have.
-    pub(super) fn common(&self, other: &Columns) -> Columns {
+    pub(super) fn common(&self, other: &FigureColumns) -> FigureColumns {
         let names = [0, 1].map(|clock| self.names[clock].filter(|_| other.has(clock)));
-        Columns { names, ..*self }
+        FigureColumns { names, ..*self }
     }
 
     /// The field of a figure in JSON and CSV: `wall_exclusive_ns`.
@@ -75,7 +75,7 @@ impl Columns {
         self.is_time[clock]
     }
 
-    /// What the number beside the figures counts.
+    /// The things that the number beside the figures counts.
     pub(super) fn count_name(&self) -> &'static str {
         if self.is_sampled { "samples" } else { "calls" }
     }
@@ -103,13 +103,18 @@ pub(super) fn duration(ns: u64) -> String {
     let longest = UNITS[UNITS.len() - 1];
     let (unit_ns, unit, _) = UNITS.into_iter().find(|(.., limit)| ns < *limit).unwrap_or(longest);
     let in_parts = |parts: u128| (u128::from(ns) * parts + u128::from(unit_ns / 2)) / u128::from(unit_ns);
-    let (hundredths, tenths) = (in_parts(100), in_parts(10));
-    match (unit_ns, hundredths, tenths) {
-        (1, ..) => format!("{ns} {unit}"),
-        (_, ..1_000, _) => format!("{}.{:02} {unit}", hundredths / 100, hundredths % 100),
-        (_, _, ..1_000) => format!("{}.{} {unit}", tenths / 10, tenths % 10),
-        _ => format!("{} {unit}", in_parts(1)),
+    if unit_ns == 1 {
+        return format!("{ns} {unit}");
     }
+    let hundredths = in_parts(100);
+    if hundredths < 1_000 {
+        return format!("{}.{:02} {unit}", hundredths / 100, hundredths % 100);
+    }
+    let tenths = in_parts(10);
+    if tenths < 1_000 {
+        return format!("{}.{} {unit}", tenths / 10, tenths % 10);
+    }
+    format!("{} {unit}", in_parts(1))
 }
 
 /// A number with a comma between each three digits.
@@ -177,7 +182,8 @@ mod tests {
             assert!(text.chars().count() <= DURATION_WIDTH, "{ns}: {text}");
             assert!(value(&text) >= last, "{ns}: {text} after {last}");
             assert!((value(&text) / ns as f64 - 1.0).abs() < 0.0051, "{ns}: {text}");
-            (ns, last) = (next, value(&text));
+            ns = next;
+            last = value(&text);
         }
     }
 

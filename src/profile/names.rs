@@ -19,7 +19,7 @@ pub(super) struct TraceNames<'t, 'a> {
     methods: &'t [Method<'a>],
     threads: &'t [TracedThread<'a>],
     mapped: HashMap<u32, MappedMethod>,
-    /// How many threads have each name.
+    /// By name: the number of threads that have it.
     thread_names: HashMap<&'t str, u32>,
     /// The parameters of methods with overloads; see [`TraceNames::overloads`].
     overloads: OnceLock<HashMap<u32, String>>,

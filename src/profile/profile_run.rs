@@ -1,26 +1,21 @@
-//! One trace of a request, with the names, the selection and the clock that its outputs are made from.
+//! One trace of a request, from its file to the names, the selection and the clock that its outputs are
+//! made from; and the place where results, output files and messages go.
 
 use std::io::{self, BufWriter, Write};
 use std::ops::BitOrAssign;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
-
-use super::count::sample_tree::{OFF_CPU, WEIGHT};
 use super::count::selection::ProfileSelection;
 use super::count::tree::CallTree;
 use super::error::ProfileError;
 use super::names::TraceNames;
-use super::request::SortKey;
-use super::request::{PrintForm, ProfileRequest, RecordFilter};
+use super::request::{PrintForm, ProfileRequest, RecordFilter, SortKey};
 use super::rows::ProfileRows;
-use super::sample_profile::SampleProfile;
-use super::source::ProfileSource;
-use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, TracedThread, WALL};
+use super::source::{ProfileSource, SampleProfile};
+use crate::formats::art_method::{CallAnomalies, MethodTrace, TracedThread};
 use crate::formats::input::Input;
-use crate::formats::{ReadReport, files_of};
+use crate::formats::unpack_budget::UnpackLimit;
+use crate::formats::{self, FormatId, InputSet, OpenedInput, ReadReport, files_of, open_all_with_copies};
 use crate::output_file::{OutputFile, Readers, SameFile, check_distinct, is_stdout};
 
 /// The number of rows in a table where the request gives none.
@@ -84,9 +79,10 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
         if let Some(window) = &selection.window {
             let end = trace.end_ns();
             if window.start >= end {
-                let (from, end) = (window.start as f64 / 1e9, end as f64 / 1e9);
-                let said = format!("nothing lies behind --from {from} s: the trace ends at {end} s");
-                (output.message)(&input.name, &said);
+                let from_s = window.start as f64 / 1e9;
+                let end_s = end as f64 / 1e9;
+                let text = format!("nothing lies behind --from {from_s} s: the trace ends at {end_s} s");
+                (output.message)(&input.name, &text);
             }
         }
         Ok(ProfileRun { request, input, trace, names, selection, clock })
@@ -94,7 +90,7 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
 
     pub(super) fn rows(&self) -> ProfileRows {
         let kind = self.request.rows.kind;
-        ProfileRows::of(self.trace, &self.names, &self.selection, kind, (self.sort(), self.clock))
+        ProfileRows::new(self.trace, &self.names, &self.selection, kind, self.sort(), self.clock)
     }
 
     /// The figure to sort by: without times, calls in place of exclusive times.
@@ -137,85 +133,6 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
             (_, Some(_)) => "µs".to_owned(),
         }
     }
-
-    /// The JSON members about the trace and the whole profile, with the rows to show, where there are any.
-    pub(super) fn summary<'r>(
-        &'r self,
-        rows: &ProfileRows,
-        shown: Option<Vec<Box<RawValue>>>,
-    ) -> ProfileSummary<'r> {
-        let report = self.trace.report();
-        let total = |clock: usize| rows.columns.has(clock).then_some(rows.total[clock]);
-        let calls = match self.trace {
-            ProfileSource::Calls(trace) => Some(trace),
-            ProfileSource::Samples(_) => None,
-        };
-        let samples = match self.trace {
-            ProfileSource::Calls(_) => None,
-            ProfileSource::Samples(samples) => Some(samples),
-        };
-        let header = calls.map(|trace| trace.header());
-        ProfileSummary {
-            clock: header.map(|header| header.clock.name()),
-            counts: calls.map(|trace| json!(trace.counts())),
-            cpu_total_ns: calls.and_then(|_| total(CPU)),
-            damage: json!(report.damage),
-            event: samples.map(SampleProfile::event_name),
-            file: &self.input.name,
-            format: self.trace.format(),
-            notes: &report.notes,
-            off_cpu_total_ns: samples.and_then(|_| total(OFF_CPU)),
-            pid: self.trace.pid(),
-            problems: calls.map(|_| json!(rows.anomalies)),
-            rows: shown,
-            samples: samples.map(|samples| samples.samples),
-            streaming: header.map(|header| header.streaming),
-            version: header.map(|header| header.version),
-            vm: header.map(|header| header.vm.as_deref()),
-            wall_total_ns: calls.and_then(|_| total(WALL)),
-            weight_total: samples.map(|_| rows.total[WEIGHT]),
-            weight_unit: samples.map(SampleProfile::unit),
-        }
-    }
-}
-
-/// What `--json` says about a trace and its profile. The fields are in the order of their names, as in a
-/// [`Value`]. Method traces have some of them, samples others.
-#[derive(Serialize)]
-pub(super) struct ProfileSummary<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    clock: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    counts: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_total_ns: Option<u64>,
-    damage: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event: Option<String>,
-    file: &'a str,
-    format: String,
-    notes: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    off_cpu_total_ns: Option<u64>,
-    pid: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problems: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rows: Option<Vec<Box<RawValue>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    samples: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    streaming: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vm: Option<Option<&'a str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wall_total_ns: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    weight_total: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    weight_unit: Option<String>,
 }
 
 fn selection(
@@ -231,8 +148,10 @@ fn selection(
             threads.iter_mut().zip(matching).for_each(|(selected, matches)| *selected |= matches);
         }
         if !threads.contains(&true) {
-            let (name, requested) = (input.name.clone(), filter.threads.join(", "));
-            return Err(ProfileError::NoSuchThread { name, requested });
+            return Err(ProfileError::NoSuchThread {
+                name: input.name.clone(),
+                requested: filter.threads.join(", "),
+            });
         }
         selection.threads = Some(threads);
     }
@@ -341,17 +260,6 @@ impl ProfileOutput<'_> {
         ProfileReport { lossy: anomalies.are_lossy(), irregular: anomalies.any(), has_results: true }
     }
 
-    /// Reports the irregularities of the calls of two traces.
-    pub(super) fn report_anomalies_of_both(
-        &mut self,
-        earlier: (&Input, &CallAnomalies),
-        later: (&Input, &CallAnomalies),
-    ) -> ProfileReport {
-        let mut report = self.report_anomalies(earlier.0, earlier.1);
-        report |= self.report_anomalies(later.0, later.1);
-        report
-    }
-
     /// Prints results.
     pub(super) fn print(
         &mut self,
@@ -385,6 +293,94 @@ impl ProfileOutput<'_> {
     }
 }
 
+/// Opens the method traces in these files. Files that are not profiled are named in messages.
+pub(super) fn open_inputs(
+    paths: &[PathBuf],
+    limit: UnpackLimit,
+    takes_samples: bool,
+    output: &mut ProfileOutput<'_>,
+) -> Result<Vec<Input>, ProfileError> {
+    let InputSet { inputs, omissions } = open_all_with_copies(paths, limit)?;
+    for omission in omissions {
+        (output.message)(&omission.name, &omission.reason.to_string());
+    }
+    let mut traces = Vec::new();
+    let mut recordings = Vec::new();
+    for input in inputs {
+        match formats::identify(&input) {
+            Ok(FormatId::MethodTrace) | Err(_) => traces.push(input),
+            Ok(format) if takes_samples && format.holds_samples() => traces.push(input),
+            Ok(format) => {
+                let inside =
+                    formats::open(&input).map_or(Vec::new(), |opened| opened.contained_inputs(&input.name));
+                if inside.is_empty() {
+                    recordings.push((input, format));
+                }
+                traces.extend(inside);
+            }
+        }
+    }
+    for (input, format) in recordings {
+        // An archive is opened for its method traces; the recording beside them is not meant.
+        if !input.is_member || traces.is_empty() {
+            return Err(ProfileError::NoMethodTrace { name: input.name, format });
+        }
+        (output.message)(
+            &input.name,
+            &format!("is left out: a file of the format {format} holds no method calls"),
+        );
+    }
+    Ok(traces)
+}
+
+/// Opens the trace that others are compared with.
+pub(super) fn open_earlier(
+    path: &Path,
+    limit: UnpackLimit,
+    takes_samples: bool,
+    output: &mut ProfileOutput<'_>,
+) -> Result<Input, ProfileError> {
+    let mut inputs = open_inputs(&[path.to_owned()], limit, takes_samples, output)?;
+    match inputs.pop() {
+        Some(input) if inputs.is_empty() => Ok(input),
+        _ => Err(ProfileError::SeveralTracesToCompare),
+    }
+}
+
+/// An input, opened and read as far as its kind needs it.
+pub(super) enum ProfileInput<'i> {
+    Calls(Box<MethodTrace<'i>>),
+    Samples(Box<SampleProfile>),
+}
+
+impl<'i> ProfileInput<'i> {
+    pub(super) fn read(
+        input: &'i Input,
+        request: &ProfileRequest,
+        output: &mut ProfileOutput<'_>,
+        report: &mut ProfileReport,
+    ) -> Result<ProfileInput<'i>, ProfileError> {
+        if !formats::identify(input).is_ok_and(FormatId::holds_samples) {
+            return Ok(ProfileInput::Calls(Box::new(output.read(input, report)?)));
+        }
+        let opened = formats::open(input)?;
+        let OpenedInput::Samples(recording) = opened else {
+            let format = formats::identify(input).unwrap_or(FormatId::PerfData);
+            return Err(ProfileError::NoMethodTrace { name: input.name.clone(), format });
+        };
+        let samples = SampleProfile::read(recording.as_ref(), input, request)?;
+        *report |= output.report_reading(input, &samples.report);
+        Ok(ProfileInput::Samples(Box::new(samples)))
+    }
+
+    pub(super) fn source(&self) -> ProfileSource<'_, 'i> {
+        match self {
+            ProfileInput::Calls(trace) => ProfileSource::Calls(trace),
+            ProfileInput::Samples(samples) => ProfileSource::Samples(samples),
+        }
+    }
+}
+
 /// Checks that no output is the mapping file or a file of one of these lists of traces, and that no two
 /// outputs have one name.
 ///
@@ -403,6 +399,7 @@ pub(super) fn check_outputs(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::IDENTIFICATIONS;
 
     fn main_of(threads: &[(u32, &'static str)], pid: Option<i32>) -> Option<&'static str> {
         let traced = |(id, name): &(u32, &'static str)| TracedThread {
@@ -429,5 +426,22 @@ mod tests {
         );
         assert_eq!(main_of(&[(4, "worker"), (2, "example.app"), (3, "pool")], None), Some("example.app"));
         assert_eq!(main_of(&[], Some(1)), None);
+    }
+
+    #[test]
+    fn each_trace_is_identified_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["1.trace", "2.trace"].map(|name| dir.path().join(name));
+        for path in &paths {
+            std::fs::write(path, format!("*version\n3\npid={}\n*end\n", path.display())).unwrap();
+        }
+        let mut message = |_: &str, _: &str| {};
+        let mut output = ProfileOutput { results: &mut std::io::sink(), message: &mut message };
+        let before = IDENTIFICATIONS.get();
+        let inputs = open_inputs(&paths, UnpackLimit::default(), true, &mut output).unwrap();
+        for input in &inputs {
+            output.read(input, &mut ProfileReport::default()).unwrap();
+        }
+        assert_eq!((inputs.len(), IDENTIFICATIONS.get() - before), (2, 2));
     }
 }

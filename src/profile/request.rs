@@ -24,7 +24,7 @@ pub struct ProfileRequest {
     /// The event type whose samples are weighed, by its name. `None` selects the first that has samples of
     /// threads that run.
     pub event: Option<String>,
-    /// What a sample weighs. `None` selects its period.
+    /// The weight of a sample. `None` selects its period.
     pub weight: Option<SampleWeight>,
     /// The records that count.
     pub filter: RecordFilter,
@@ -59,7 +59,7 @@ pub struct RecordFilter {
 /// Which rows are printed.
 #[derive(Debug, Clone, Default)]
 pub struct RowRequest {
-    /// What one row stands for.
+    /// The kind of thing that one row stands for.
     pub kind: RowKind,
     /// The figure to sort by, largest first.
     pub sort: SortKey,
@@ -86,7 +86,7 @@ pub enum RowKind {
 }
 
 impl RowKind {
-    /// What one row stands for, for people.
+    /// The kind of thing that one row stands for, for people.
     pub(super) fn name(self) -> &'static str {
         match self {
             RowKind::Method => "method",
@@ -109,7 +109,7 @@ pub enum SortKey {
     Calls,
 }
 
-/// What a sample weighs.
+/// The weight of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SampleWeight {
     /// Its period: ns of `cpu-clock` and `task-clock`, else the number of events since the sample before.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::count::flat::{FlatProfile, MethodStat, ThreadStat};
 use super::count::selection::ProfileSelection;
-use super::count::time_pair::{add, since};
-use super::figures::Columns;
+use super::count::{add, since};
+use super::figures::FigureColumns;
 use super::names::TraceNames;
 use super::request::{RowKind, SortKey};
 use super::shown_name::ShownName;
@@ -29,22 +29,23 @@ pub(super) struct ProfileRows {
     pub rows: Vec<ProfileRow>,
     /// The sum over all selected threads of the time from first record to last, ns.
     pub total: Ticks,
-    pub columns: Columns,
+    pub columns: FigureColumns,
     pub anomalies: CallAnomalies,
     groups: Vec<String>,
 }
 
 impl ProfileRows {
-    /// Profiles the selected records.
-    pub(super) fn of(
+    /// Profiles the selected records. The rows are sorted by `sort`, as a time in `clock`.
+    pub(super) fn new(
         trace: ProfileSource<'_, '_>,
         names: &TraceNames<'_, '_>,
         selection: &ProfileSelection,
         by: RowKind,
-        (sort, clock): (SortKey, usize),
+        sort: SortKey,
+        clock: usize,
     ) -> ProfileRows {
         let (flat, groups) = match by {
-            RowKind::Method | RowKind::Thread => (trace.flat(selection, None), Vec::new()),
+            RowKind::Method | RowKind::Thread => (trace.flat(selection), Vec::new()),
             RowKind::Class => grouped(trace, selection, |method| names.class(method)),
             RowKind::Package => grouped(trace, selection, |method| names.package(method).into()),
         };
@@ -108,6 +109,7 @@ fn thread_row(thread: &ThreadStat) -> MethodStat {
     MethodStat { calls: thread.calls, recursive: 0, exclusive, inclusive: thread.total }
 }
 
+/// The flat profile of the groups of methods that `name` gives one name, and the names of the groups.
 fn grouped<'n>(
     trace: ProfileSource<'_, '_>,
     selection: &ProfileSelection,
@@ -125,5 +127,5 @@ fn grouped<'n>(
         }
         groups.push(number);
     }
-    (trace.flat(selection, Some((&groups, labels.len()))), labels)
+    (trace.flat_of_groups(selection, &groups, labels.len()), labels)
 }

@@ -21,7 +21,7 @@ pub(super) struct ShownName {
     own: String,
     /// The parameters, or the descriptor.
     parameters: String,
-    /// What is known beyond the name.
+    /// Text behind the name: inlined methods, or a remark.
     note: String,
     /// Whether the parameters distinguish the method from another of its name.
     overloaded: bool,
@@ -86,7 +86,7 @@ impl ShownName {
         ShownName { package: none(), class: none(), own, parameters: none(), note: none(), overloaded: false }
     }
 
-    /// Adds what is known beyond the name.
+    /// Adds text behind the name.
     pub(super) fn with_note(mut self, note: &str) -> ShownName {
         self.note = printable(note).into_owned();
         self
@@ -134,7 +134,8 @@ impl ShownName {
 
     /// Package and class in at most `room` columns.
     fn fit_before(&self, room: usize, may_cut_class: bool) -> Option<String> {
-        let (package, class) = (&self.package, &self.class);
+        let package = &self.package;
+        let class = &self.class;
         if width(package) + width(class) <= room {
             return Some(format!("{package}{class}"));
         }

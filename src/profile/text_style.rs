@@ -11,7 +11,7 @@ pub struct TextStyle {
     pub colour: bool,
 }
 
-/// How much a row stands out: by its share of the whole.
+/// The emphasis of a row, by its share of the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heat {
     /// From [`HOT_PERCENT`] on: bold red.
@@ -26,7 +26,7 @@ const WARM_PERCENT: f64 = 3.0;
 
 impl Heat {
     /// The heat of a share in percent.
-    pub(super) fn of(percent: f64) -> Heat {
+    pub(super) fn from_percent(percent: f64) -> Heat {
         match percent {
             HOT_PERCENT.. => Heat::Hot,
             WARM_PERCENT.. => Heat::Warm,
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_share_has_its_heat() {
-        assert_eq!([12.0, 10.0, 9.9, 3.0, 2.9, 0.0].map(Heat::of), {
+        assert_eq!([12.0, 10.0, 9.9, 3.0, 2.9, 0.0].map(Heat::from_percent), {
             use Heat::{Hot, Plain, Warm};
             [Hot, Hot, Warm, Warm, Plain, Plain]
         });

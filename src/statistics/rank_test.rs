@@ -1,4 +1,5 @@
-//! The Mann-Whitney test: whether two sets of measurements differ by more than chance explains.
+//! The Mann-Whitney test: whether two sets of measurements differ by more than chance explains; and the
+//! correction for many tests at once: of a thousand tests at the level 0.005 five would refuse by chance.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -11,7 +12,7 @@ const MAX_EXACT: usize = 20;
 /// The one-sided p-values of two sets of measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RankTest {
-    /// How likely it is that the new set is at least so much greater if both sides measure the same.
+    /// The probability that the new set is at least so much greater if both sides measure the same.
     pub greater: f64,
     /// The same for a new set that is at least so much smaller.
     pub less: f64,
@@ -25,17 +26,15 @@ pub(crate) struct RankTest {
 impl RankTest {
     /// Tests whether `new` is greater or smaller than `old`. `None` with fewer than three measurements on a
     /// side.
-    pub fn of(old: &[u64], new: &[u64]) -> Option<RankTest> {
+    pub fn compare(old: &[u64], new: &[u64]) -> Option<RankTest> {
         if old.len() < MIN_RUNS || new.len() < MIN_RUNS {
             return None;
         }
-        let ties = Ties::of(old, new);
-        let (less, greater) = match old.len().max(new.len()) <= MAX_EXACT {
-            true => ties.exact(),
-            false => ties.approximate(),
-        };
-        let (least_greater, least_less) =
-            (ties.least(ties.counts.iter().rev()), ties.least(ties.counts.iter()));
+        let ties = Ties::new(old, new);
+        let (less, greater) =
+            if old.len().max(new.len()) <= MAX_EXACT { ties.exact() } else { ties.approximate() };
+        let least_greater = ties.least(ties.counts.iter().rev());
+        let least_less = ties.least(ties.counts.iter());
         Some(RankTest { greater, less, least_greater, least_less })
     }
 
@@ -71,7 +70,7 @@ struct Ties {
 }
 
 impl Ties {
-    fn of(old: &[u64], new: &[u64]) -> Ties {
+    fn new(old: &[u64], new: &[u64]) -> Ties {
         let side = |values: &[u64], side: usize| values.iter().map(|v| (*v, side)).collect::<Vec<_>>();
         let mut all = [side(old, 0), side(new, 1)].concat();
         all.sort_unstable();
@@ -97,14 +96,14 @@ impl Ties {
     /// The p-values for less and for greater.
     fn exact(&self) -> (f64, f64) {
         let sizes: Vec<usize> = self.counts.iter().map(|[old, new]| old + new).collect();
-        let (wins, most) = (self.doubled_wins(), 2 * self.old * self.new);
+        let wins = self.doubled_wins();
+        let most = 2 * self.old * self.new;
         // Only the smaller tail is counted out; the other one is the rest and the point between them.
-        let (tail, point) = match wins <= most / 2 {
-            true => smaller_tail(&sizes, self.new, wins),
-            false => {
-                let turned: Vec<usize> = sizes.into_iter().rev().collect();
-                smaller_tail(&turned, self.new, most - wins)
-            }
+        let (tail, point) = if wins <= most / 2 {
+            smaller_tail(&sizes, self.new, wins)
+        } else {
+            let turned: Vec<usize> = sizes.into_iter().rev().collect();
+            smaller_tail(&turned, self.new, most - wins)
         };
         let rest = (1.0 - tail + point).min(1.0);
         if wins <= most / 2 { (tail, rest) } else { (rest, tail) }
@@ -113,7 +112,8 @@ impl Ties {
     /// The p-values for less and for greater by the normal approximation, corrected for ties and for whole
     /// numbers.
     fn approximate(&self) -> (f64, f64) {
-        let (old, new) = (self.old as f64, self.new as f64);
+        let old = self.old as f64;
+        let new = self.new as f64;
         let cubes = |[old, new]: &[usize; 2]| ((old + new) as f64).powi(3) - (old + new) as f64;
         let ties: f64 = self.counts.iter().map(cubes).sum();
         let all = old + new;
@@ -174,7 +174,7 @@ fn smaller_tail(sizes: &[usize], new: usize, doubled_wins: usize) -> (f64, f64) 
 /// The complementary error function, to twelve digits: by its power series near zero, by its continued
 /// fraction far from it (Abramowitz and Stegun, 7.1.6 and 7.1.14).
 fn erfc(x: f64) -> f64 {
-    /// Where both converge within the number of terms below.
+    /// At this value both converge within the number of terms below.
     const SERIES_UP_TO: f64 = 2.0;
     const TERMS: u32 = 80;
     if x < 0.0 {
@@ -182,7 +182,8 @@ fn erfc(x: f64) -> f64 {
     }
     let bell = (-x * x).exp() / PI.sqrt();
     if x < SERIES_UP_TO {
-        let (mut term, mut sum) = (x, x);
+        let mut term = x;
+        let mut sum = x;
         for n in 1..TERMS {
             term *= 2.0 * x * x / f64::from(2 * n + 1);
             sum += term;
@@ -190,6 +191,30 @@ fn erfc(x: f64) -> f64 {
         return 1.0 - 2.0 * bell * sum;
     }
     bell / (1..TERMS).rev().fold(x, |below, n| x + f64::from(n) / 2.0 / below)
+}
+
+/// The number by which the level of each test is divided: the smallest one for which no more tests than that
+/// can reach the level at all (Tarone 1990). `least` has the smallest p-value that each test can give. A test
+/// whose numbers are nearly all equal can refuse nothing, and costs the others nothing.
+pub(crate) fn tested_together(least: &[f64], level: f64) -> usize {
+    let mut sorted = least.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let reached = |divisor: usize| sorted.partition_point(|p| *p <= level / divisor as f64);
+    (1..=least.len()).find(|divisor| reached(*divisor) <= *divisor).unwrap_or(1)
+}
+
+/// The p-values after the correction of Holm (1979): where one is below a level, the chance that any of all
+/// tests refuses wrongly is below it too.
+pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
+    let mut adjusted = vec![0.0; p_values.len()];
+    let mut largest: f64 = 0.0;
+    for (place, test) in order.into_iter().enumerate() {
+        largest = largest.max(p_values[test] * (p_values.len() - place) as f64).min(1.0);
+        adjusted[test] = largest;
+    }
+    adjusted
 }
 
 #[cfg(test)]
@@ -201,7 +226,7 @@ mod tests {
     }
 
     fn two_sided(old: &[u64], new: &[u64]) -> f64 {
-        RankTest::of(old, new).unwrap().two_sided()
+        RankTest::compare(old, new).unwrap().two_sided()
     }
 
     /// The expected values are shares of orders: 2 of 20, 2 of 252, 48 of 70.
@@ -211,14 +236,14 @@ mod tests {
         near(two_sided(&[4, 5, 6], &[1, 2, 3]), 0.1, 1e-12);
         near(two_sided(&[1, 2, 3, 4, 5], &[6, 7, 8, 9, 10]), 2.0 / 252.0, 1e-12);
         near(two_sided(&[1, 3, 5, 7], &[2, 4, 6, 8]), 48.0 / 70.0, 1e-12);
-        let slower = RankTest::of(&[1, 2, 3], &[4, 5, 6]).unwrap();
+        let slower = RankTest::compare(&[1, 2, 3], &[4, 5, 6]).unwrap();
         near(slower.greater, 1.0 / 20.0, 1e-12);
         near(slower.less, 1.0, 1e-12);
         near(slower.least_greater, 1.0 / 20.0, 1e-12);
         near(slower.least_less, 1.0 / 20.0, 1e-12);
         near(RankTest::least_of(5, 5), 1.0 / 252.0, 1e-12);
         assert!(RankTest::least_of(1_000, 1_000) < 1e-300);
-        assert_eq!(RankTest::of(&[1, 2], &[3, 4, 5]), None);
+        assert_eq!(RankTest::compare(&[1, 2], &[3, 4, 5]), None);
     }
 
     /// Chooses the new set in every possible way, and counts the ways with at least so many wins.
@@ -228,7 +253,9 @@ mod tests {
             new.iter().map(pair).sum()
         };
         let all = [old, new].concat();
-        let (mut ways, mut less, mut greater) = (0.0, 0.0, 0.0);
+        let mut ways = 0.0;
+        let mut less = 0.0;
+        let mut greater = 0.0;
         for chosen in (0_u32..1 << all.len()).filter(|set| set.count_ones() as usize == new.len()) {
             let of = |side: bool| -> Vec<u64> {
                 let is_there = |at: &usize| (chosen >> at & 1 == 1) == side;
@@ -251,26 +278,27 @@ mod tests {
             (&[5, 5, 5, 5], &[5, 5, 5, 5]),
             (&[3, 1, 4, 1, 5, 9, 2, 6], &[2, 7, 1, 8, 2, 8, 1]),
         ] {
-            let test = RankTest::of(old, new).unwrap();
+            let test = RankTest::compare(old, new).unwrap();
             let (less, greater) = counted(old, new);
             near(test.less, less, 1e-12);
             near(test.greater, greater, 1e-12);
         }
         // A slice that one run of twenty has says nothing.
-        let rare = RankTest::of(&[0; 10], &[0, 0, 0, 0, 0, 0, 0, 0, 0, 1]).unwrap();
+        let rare = RankTest::compare(&[0; 10], &[0, 0, 0, 0, 0, 0, 0, 0, 0, 1]).unwrap();
         near(rare.least_greater, 0.5, 1e-12);
     }
 
     #[test]
     fn large_sets_have_the_normal_approximation() {
-        let (low, high): (Vec<u64>, Vec<u64>) = ((0..30).collect(), (15..45).collect());
-        let test = RankTest::of(&low, &high).unwrap();
+        let low: Vec<u64> = (0..30).collect();
+        let high: Vec<u64> = (15..45).collect();
+        let test = RankTest::compare(&low, &high).unwrap();
         // 112.5 of 900 wins with ties, by the formula and the C library's erfc.
         near(test.two_sided(), two_sided_of(337.5, 900.0, 30.0, 15.0), 1e-9);
         assert!(test.greater < 0.001 && test.less > 0.999, "{test:?}");
         // Where the exact distribution ends the approximation takes over without a step.
         let set = |from: u64| (0..MAX_EXACT as u64).map(|i| from + 10 * i).collect::<Vec<u64>>();
-        let ties = Ties::of(&set(0), &set(65));
+        let ties = Ties::new(&set(0), &set(65));
         near(ties.approximate().1, ties.exact().1, 0.3);
     }
 
@@ -294,5 +322,21 @@ mod tests {
         ] {
             near(erfc(x), expected, 1e-11);
         }
+    }
+
+    #[test]
+    fn p_values_grow_with_the_number_of_tests_and_keep_their_order() {
+        assert_eq!(holm(&[0.25, 0.125, 0.5]), [0.5, 0.375, 0.5]);
+        assert_eq!(holm(&[0.5, 0.75]), [1.0, 1.0]);
+        assert_eq!(holm(&[]), [0.0; 0]);
+    }
+
+    #[test]
+    fn tests_that_can_refuse_nothing_cost_nothing() {
+        // At 0.25 three of five tests are left, at 0.125 two, which are no more than two.
+        assert_eq!(tested_together(&[0.01, 0.02, 0.2, 0.5, 0.9], 0.25), 2);
+        assert_eq!(tested_together(&[0.001; 7], 0.05), 7);
+        assert_eq!(tested_together(&[0.9; 7], 0.05), 1);
+        assert_eq!(tested_together(&[], 0.05), 1);
     }
 }

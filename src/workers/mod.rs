@@ -7,7 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
-pub(crate) use ordered::{Collector, Failure, InOrder, Ordered};
+pub(crate) use ordered::{Failure, InOrder, Ordered, OrderedSink};
 
 /// The number of worker threads: one for each processor that this process may use, and never more than
 /// `at_most`, from where on further threads would only wait.

@@ -2,7 +2,7 @@
 //! order, whichever of several threads has one first, and [`Ordered`] is the threads, the work that waits for
 //! them, and the order.
 //!
-//! No thread only collects. The thread whose result is next hands it to the collector, and all results behind
+//! No thread only collects. The thread whose result is next hands it to the sink, and all results behind
 //! it that became ready in the meantime; the others leave their results to it. A thread of its own would have
 //! to be woken for each result.
 
@@ -15,20 +15,20 @@ use std::thread::{Builder, JoinHandle};
 use super::started;
 
 /// Takes results in their order.
-pub(crate) trait Collector {
+pub(crate) trait OrderedSink {
     /// A result.
     type Item;
-    /// Why a result cannot be taken. No other result is then taken.
+    /// The reason why a result cannot be taken. No other result is then taken.
     type Error;
     /// Takes the next result.
     fn take(&mut self, item: Self::Item) -> Result<(), Self::Error>;
 }
 
-/// Why results are missing.
+/// The reason why results are missing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure<E> {
-    /// The collector's error.
-    Collector(E),
+    /// The sink's error.
+    Sink(E),
     /// A thread panicked before its result was there.
     Panicked,
 }
@@ -36,7 +36,7 @@ pub(crate) enum Failure<E> {
 impl<E: fmt::Display> fmt::Display for Failure<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Collector(error) => error.fmt(f),
+            Failure::Sink(error) => error.fmt(f),
             Failure::Panicked => f.write_str("a thread ended unexpectedly before its part was done"),
         }
     }
@@ -47,40 +47,35 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for Failure<E> {}
 impl From<Failure<io::Error>> for io::Error {
     fn from(failure: Failure<io::Error>) -> io::Error {
         match failure {
-            Failure::Collector(error) => error,
+            Failure::Sink(error) => error,
             panicked @ Failure::Panicked => io::Error::other(panicked),
         }
     }
 }
 
 /// Brings results in the order of their numbers, which begin at 0.
-pub(crate) struct InOrder<C: Collector> {
+pub(crate) struct InOrder<C: OrderedSink> {
     state: Mutex<Results<C>>,
     /// Another result was taken, or no more will be.
     advanced: Condvar,
 }
 
-struct Results<C: Collector> {
+struct Results<C: OrderedSink> {
     /// The number of the result that is taken next.
     next: usize,
     /// Results that wait for an earlier one, by number.
     waiting: BTreeMap<usize, C::Item>,
     /// `None` while a thread hands results to it, and after an error.
-    collector: Option<C>,
+    sink: Option<C>,
     has_failed: bool,
     failure: Option<Failure<C::Error>>,
 }
 
-impl<C: Collector> InOrder<C> {
-    /// Hands results to `collector`.
-    pub(crate) fn new(collector: C) -> InOrder<C> {
-        let state = Results {
-            next: 0,
-            waiting: BTreeMap::new(),
-            collector: Some(collector),
-            has_failed: false,
-            failure: None,
-        };
+impl<C: OrderedSink> InOrder<C> {
+    /// Hands results to `sink`.
+    pub(crate) fn new(sink: C) -> InOrder<C> {
+        let state =
+            Results { next: 0, waiting: BTreeMap::new(), sink: Some(sink), has_failed: false, failure: None };
         InOrder { state: Mutex::new(state), advanced: Condvar::new() }
     }
 
@@ -104,24 +99,24 @@ impl<C: Collector> InOrder<C> {
         self.wait_while(|state| !state.has_failed && state.next < count)
     }
 
-    /// Hands the result with this number to the collector, or leaves that to the thread that hands over the
+    /// Hands the result with this number to the sink, or leaves that to the thread that hands over the
     /// result before it. Returns whether there is a point in going on.
     pub(crate) fn deliver(&self, number: usize, item: C::Item) -> bool {
         let mut state = self.lock();
         state.waiting.insert(number, item);
-        let Some(mut collector) = state.collector.take() else { return !state.has_failed };
+        let Some(mut sink) = state.sink.take() else { return !state.has_failed };
         while !state.has_failed {
             let next = state.next;
             let Some(item) = state.waiting.remove(&next) else {
-                state.collector = Some(collector);
+                state.sink = Some(sink);
                 return true;
             };
             drop(state);
-            let taken = collector.take(item);
+            let taken = sink.take(item);
             state = self.lock();
             state.next += 1;
             if let Err(error) = taken {
-                state.fail(Failure::Collector(error));
+                state.fail(Failure::Sink(error));
             }
             self.advanced.notify_all();
         }
@@ -134,26 +129,26 @@ impl<C: Collector> InOrder<C> {
         PanicGuard(self)
     }
 
-    /// The collector, once the first `count` results have been taken and nobody delivers any more.
+    /// The sink, once the first `count` results have been taken and nobody delivers any more.
     fn finish(&self, count: usize) -> Result<C, Failure<C::Error>> {
         let mut state = self.lock();
-        match (state.failure.take(), state.collector.take()) {
+        match (state.failure.take(), state.sink.take()) {
             (Some(failure), _) => Err(failure),
-            (None, Some(collector)) if state.next == count => Ok(collector),
+            (None, Some(sink)) if state.next == count => Ok(sink),
             _ => Err(Failure::Panicked),
         }
     }
 
-    /// The collector, once `count` results have been taken.
+    /// The sink, once `count` results have been taken.
     ///
     /// # Errors
     /// The first failure.
-    pub(crate) fn into_collector(self, count: usize) -> Result<C, Failure<C::Error>> {
+    pub(crate) fn into_sink(self, count: usize) -> Result<C, Failure<C::Error>> {
         self.finish(count)
     }
 }
 
-impl<C: Collector> Results<C> {
+impl<C: OrderedSink> Results<C> {
     fn fail(&mut self, failure: Failure<C::Error>) {
         self.has_failed = true;
         self.failure.get_or_insert(failure);
@@ -162,9 +157,9 @@ impl<C: Collector> Results<C> {
 }
 
 /// See [`InOrder::guard`].
-pub(crate) struct PanicGuard<'a, C: Collector>(&'a InOrder<C>);
+pub(crate) struct PanicGuard<'a, C: OrderedSink>(&'a InOrder<C>);
 
-impl<C: Collector> Drop for PanicGuard<'_, C> {
+impl<C: OrderedSink> Drop for PanicGuard<'_, C> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().fail(Failure::Panicked);
@@ -173,9 +168,9 @@ impl<C: Collector> Drop for PanicGuard<'_, C> {
     }
 }
 
-/// Threads that turn jobs into results, which a collector takes in the order of the jobs. Where the system
+/// Threads that turn jobs into results, which a sink takes in the order of the jobs. Where the system
 /// starts no thread, each job is done on the thread that hands it over.
-pub(crate) struct Ordered<J, C: Collector> {
+pub(crate) struct Ordered<J, C: OrderedSink> {
     shared: Arc<Shared<J, C>>,
     threads: Vec<JoinHandle<()>>,
     /// Does the jobs where there are no threads.
@@ -188,7 +183,7 @@ pub(crate) struct Ordered<J, C: Collector> {
 
 type Work<J, R> = Box<dyn FnMut(J) -> R + Send>;
 
-struct Shared<J, C: Collector> {
+struct Shared<J, C: OrderedSink> {
     queue: Mutex<Queue<J>>,
     /// A job has arrived, or none will any more.
     arrived: Condvar,
@@ -201,7 +196,7 @@ struct Queue<J> {
     is_closed: bool,
 }
 
-impl<J, C: Collector> Shared<J, C> {
+impl<J, C: OrderedSink> Shared<J, C> {
     fn queue(&self) -> MutexGuard<'_, Queue<J>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -224,31 +219,31 @@ impl<J, C: Collector> Shared<J, C> {
 impl<J, C> Ordered<J, C>
 where
     J: Send + 'static,
-    C: Collector<Item: Send, Error: Send> + Send + 'static,
+    C: OrderedSink<Item: Send, Error: Send> + Send + 'static,
 {
     /// Starts up to `threads` threads. Each has a worker of its own, which `worker` makes; `ahead` is the
     /// most jobs that are on their way at a time.
     pub(crate) fn new<W: FnMut(J) -> C::Item + Send + 'static>(
         threads: usize,
         ahead: usize,
-        collector: C,
+        sink: C,
         worker: impl Fn() -> W,
     ) -> Ordered<J, C> {
         let spawn = |run: Box<dyn FnOnce() + Send>| Builder::new().spawn(run);
-        Ordered::with_spawn(threads, ahead, collector, worker, spawn)
+        Ordered::with_spawn(threads, ahead, sink, worker, spawn)
     }
 
     fn with_spawn<W: FnMut(J) -> C::Item + Send + 'static>(
         threads: usize,
         ahead: usize,
-        collector: C,
+        sink: C,
         worker: impl Fn() -> W,
         spawn: impl Fn(Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>>,
     ) -> Ordered<J, C> {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue { jobs: VecDeque::new(), is_closed: false }),
             arrived: Condvar::new(),
-            results: InOrder::new(collector),
+            results: InOrder::new(sink),
         });
         let threads = started(threads, || {
             let shared: Arc<Shared<J, C>> = shared.clone();
@@ -281,7 +276,7 @@ where
         self.shared.results.wait_until_taken(self.count)
     }
 
-    /// Waits until everything is taken, and returns the collector.
+    /// Waits until everything is taken, and returns the sink.
     ///
     /// # Errors
     /// The first failure.
@@ -291,7 +286,7 @@ where
     }
 }
 
-impl<J, C: Collector> Ordered<J, C> {
+impl<J, C: OrderedSink> Ordered<J, C> {
     fn end_threads(&mut self) {
         self.shared.queue().is_closed = true;
         self.shared.arrived.notify_all();
@@ -300,7 +295,7 @@ impl<J, C: Collector> Ordered<J, C> {
     }
 }
 
-impl<J, C: Collector> Drop for Ordered<J, C> {
+impl<J, C: OrderedSink> Drop for Ordered<J, C> {
     fn drop(&mut self) {
         self.end_threads();
     }
@@ -314,7 +309,7 @@ mod tests {
     #[derive(Debug, Default, PartialEq, Eq)]
     struct Kept(Vec<usize>);
 
-    impl Collector for Kept {
+    impl OrderedSink for Kept {
         type Item = usize;
         type Error = &'static str;
 
@@ -334,7 +329,7 @@ mod tests {
             assert!(results.deliver(number, 10 * number));
         }
         assert!(results.wait_for_turn(4, 1));
-        assert_eq!(results.into_collector(4), Ok(Kept(vec![0, 10, 20, 30])));
+        assert_eq!(results.into_sink(4), Ok(Kept(vec![0, 10, 20, 30])));
     }
 
     #[test]
@@ -344,14 +339,14 @@ mod tests {
         assert!(!results.deliver(1, 13));
         assert!(!results.deliver(2, 2));
         assert!(!results.wait_for_turn(9, 1));
-        assert_eq!(results.into_collector(3), Err(Failure::Collector("no space")));
+        assert_eq!(results.into_sink(3), Err(Failure::Sink("no space")));
     }
 
     #[test]
     fn a_result_that_is_missing_at_the_end_is_a_failure() {
         let results = InOrder::new(Kept::default());
         assert!(results.deliver(1, 1));
-        assert_eq!(results.into_collector(2), Err(Failure::Panicked));
+        assert_eq!(results.into_sink(2), Err(Failure::Panicked));
     }
 
     /// The jobs 0 to `count`, each of which gives its number times 10, on up to three threads.
@@ -392,13 +387,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_collector_ends_the_jobs_with_and_without_threads() {
+    fn an_error_of_the_sink_ends_the_jobs_with_and_without_threads() {
         for threads in [0, 3] {
             let mut jobs = Ordered::new(threads, 2, Kept::default(), || |job: usize| job);
             let pushed = (0..1000).take_while(|job| jobs.push(*job)).count();
             assert!((13..=16).contains(&pushed), "{pushed} with {threads} threads");
             assert!(!jobs.wait());
-            assert_eq!(jobs.finish(), Err(Failure::Collector("no space")));
+            assert_eq!(jobs.finish(), Err(Failure::Sink("no space")));
         }
     }
 

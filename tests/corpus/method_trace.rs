@@ -173,9 +173,9 @@ fn an_unroll_is_an_action_of_its_own() {
 /// values.
 fn flat_and_tree_agree(trace: &MethodTrace<'_>, name: &str) -> usize {
     let all = ProfileSelection::default();
-    let flat = FlatProfile::of(trace, &all);
-    let tree = CallTree::of(trace, &all, TreeOptions::default());
-    let graph = CallGraph::of(&tree, trace.methods().len());
+    let flat = FlatProfile::from_trace(trace, &all);
+    let tree = CallTree::from_trace(trace, &all, TreeOptions::default());
+    let graph = CallGraph::from_tree(&tree, trace.methods().len());
     assert_eq!(flat.anomalies, tree.anomalies, "{name}");
     for (n, (flat, graph)) in flat.methods.iter().zip(&graph.methods).enumerate() {
         let method = trace.methods()[n].full_name();

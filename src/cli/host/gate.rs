@@ -15,8 +15,9 @@ use crate::cli::exit::UsageError;
 use crate::console::say;
 use crate::dataset;
 use crate::export::explain::grown;
-use crate::export::run_times::{RunTimes, Wanted};
+use crate::export::runs::run_times;
 use crate::gate::{Condition, GateOutcome, GateSide, Selection, judge};
+use crate::measure::MeasureFilter;
 use crate::output_file::{OutputFile, Readers, check_distinct};
 
 /// Decide in CI whether runs became slower: exit 4 if they did
@@ -149,9 +150,8 @@ fn read(
     }
     let files = all_files(others)?;
     let figures = selection.figures().clone();
-    let wanted =
-        &mut Wanted { figures: &figures, is_wanted: &mut |figure, name| selection.wants(figure, name) };
-    let mut runs = RunTimes::of_files(&files, memory.limit(), wanted).map_err(conversion_error)?;
+    let wanted = &mut MeasureFilter { kinds: &figures, keep: &mut |kind, name| selection.wants(kind, name) };
+    let mut runs = run_times(&files, memory.limit(), wanted).map_err(conversion_error)?;
     for dataset in datasets {
         let found = dataset::run_times(dataset, tags, wanted)?;
         anyhow::ensure!(!found.is_empty(), "{}: {}", dataset.display(), no_traces(tags));

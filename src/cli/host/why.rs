@@ -110,7 +110,7 @@ impl WhyArgs {
             mapping: self.mapping.as_deref(),
             unpack_limit: self.memory.limit(),
             options: self.place.options(),
-            ..ConvertRequest::of(inputs, Path::new("why.pftrace"))
+            ..ConvertRequest::new(inputs, Path::new("why.pftrace"))
         }
     }
 }

@@ -17,7 +17,6 @@
 //! [`SliceTrack`] writes an end 1 ns later if a slice has begun at its time, and a begin 1 ns later if a
 //! slice of the same name has ended at its time, so that every viewer nests the slices alike.
 
-mod frames;
 mod json_text;
 mod times;
 
@@ -26,9 +25,8 @@ use std::io::{self, Write};
 
 use data_encoding::HEXLOWER;
 
-use self::frames::{FRAME_CATEGORY, LATE_COLOR, frame_args};
-use self::json_text::{json_int, json_string};
-use self::times::{Duration, Micros, SliceTrack};
+use self::json_text::{FRAME_CATEGORY, LATE_COLOR, frame_args, json_int, json_string};
+use self::times::{Duration, JsonPlace, Micros, SliceTrack};
 use super::Out;
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, Value};
@@ -48,7 +46,7 @@ const OWN_TRACKS: i64 = 1 << 32;
 
 /// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
-    let json = ChromeJson {
+    let json = ChromeJsonWriter {
         writer: WriterThread::new(out),
         out: b"{\"traceEvents\":[".to_vec(),
         slices: HashMap::new(),
@@ -61,7 +59,7 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     Box::new(TrackBuilder::new(json))
 }
 
-struct ChromeJson {
+struct ChromeJsonWriter {
     writer: WriterThread,
     out: Vec<u8>,
     /// The slices of markers, by thread id, and of methods, by [`method_track_id`].
@@ -69,7 +67,7 @@ struct ChromeJson {
     /// The times of threads on each CPU.
     cpu_slices: HashMap<u32, SliceTrack>,
     /// The names of the tracks that are not kernel threads, by process id and track id.
-    tracks: BTreeMap<(i64, i64), String>,
+    tracks: BTreeMap<JsonPlace, String>,
     /// Flows that have begun.
     flows: HashSet<u64>,
     /// The number of frames so far.
@@ -77,12 +75,12 @@ struct ChromeJson {
     first: bool,
 }
 
-impl ChromeJson {
+impl ChromeJsonWriter {
     /// Writes an event: the members that all events have, then the members that `more` appends.
     fn event(
         &mut self,
         phase: u8,
-        place: (i64, i64),
+        place: JsonPlace,
         ts: u64,
         name: &[u8],
         cat: &str,
@@ -90,7 +88,7 @@ impl ChromeJson {
     ) -> io::Result<()> {
         let out = &mut self.out;
         out.extend(if std::mem::take(&mut self.first) { &b"\n{"[..] } else { b",\n{" });
-        write!(out, "\"ph\":\"{}\",\"pid\":{},\"tid\":{},", char::from(phase), place.0, place.1)?;
+        write!(out, "\"ph\":\"{}\",\"pid\":{},\"tid\":{},", char::from(phase), place.pid, place.tid)?;
         write!(out, "\"ts\":{}", Micros(ts))?;
         out.extend(b",\"name\":");
         json_string(out, name);
@@ -103,7 +101,7 @@ impl ChromeJson {
     }
 
     /// Writes a whole slice as an `X` event.
-    fn complete(&mut self, place: (i64, i64), span: Span, name: &[u8], cat: &str) -> io::Result<()> {
+    fn complete(&mut self, place: JsonPlace, span: Span, name: &[u8], cat: &str) -> io::Result<()> {
         self.event(b'X', place, span.start, name, cat, |out| {
             let _ = write!(out, ",\"dur\":{}", Duration::new(span));
             if span.open {
@@ -114,24 +112,26 @@ impl ChromeJson {
 
     /// The process id and thread id for the events of a track. The track of a thread itself is that thread;
     /// any other track gets a thread id that no kernel thread has.
-    fn own_place(&mut self, track: &OwnTrack) -> (i64, i64) {
+    fn own_place(&mut self, track: &OwnTrack) -> JsonPlace {
         match (track.name.as_str(), track.place()) {
-            ("", (tgid, Some(tid))) => (tgid.unwrap_or(tid).into(), tid.into()),
+            ("", (tgid, Some(tid))) => JsonPlace { pid: tgid.unwrap_or(tid).into(), tid: tid.into() },
             (_, (pid, tid)) => {
-                let pid = pid.or(tid).unwrap_or(TRACK_PROCESS).into();
-                let own = OWN_TRACKS + i64::from(track.id.0);
-                self.track(pid, own, || track.label());
-                (pid, own)
+                let place = JsonPlace {
+                    pid: pid.or(tid).unwrap_or(TRACK_PROCESS).into(),
+                    tid: OWN_TRACKS + i64::from(track.id.0),
+                };
+                self.name_track(place, || track.label());
+                place
             }
         }
     }
 
-    fn track(&mut self, pid: i64, tid: i64, name: impl FnOnce() -> String) {
-        self.tracks.entry((pid, tid)).or_insert_with(name);
+    fn name_track(&mut self, place: JsonPlace, name: impl FnOnce() -> String) {
+        self.tracks.entry(place).or_insert_with(name);
     }
 
-    fn metadata(&mut self, what: &str, place: (i64, i64), name: &str) -> io::Result<()> {
-        self.event(b'M', place, 0, what.as_bytes(), "", |out| {
+    fn metadata(&mut self, kind: &str, place: JsonPlace, name: &str) -> io::Result<()> {
+        self.event(b'M', place, 0, kind.as_bytes(), "", |out| {
             out.extend(b",\"args\":{\"name\":");
             json_string(out, name.as_bytes());
             out.push(b'}');
@@ -146,13 +146,28 @@ fn thread_time(out: &mut Vec<u8>, cpu: Option<u64>) {
     }
 }
 
-/// The process id and thread id of a task. A thread whose process is not known gets a process with the
+/// The place of a task's events. A thread whose process is not known gets a process with the
 /// thread's id.
-fn place(at: Task) -> (i64, i64) {
-    (at.tgid.unwrap_or(at.tid).into(), at.tid.into())
+fn place(at: Task) -> JsonPlace {
+    JsonPlace { pid: at.tgid.unwrap_or(at.tid).into(), tid: at.tid.into() }
 }
 
-impl TrackSink for ChromeJson {
+/// The place of events of a whole process: its main thread.
+fn process_place(pid: i32) -> JsonPlace {
+    JsonPlace { pid: pid.into(), tid: pid.into() }
+}
+
+/// The place of a counter's values, which viewers show by process.
+fn counter_place(pid: i32) -> JsonPlace {
+    JsonPlace { pid: pid.into(), tid: 0 }
+}
+
+/// The place of the events of a CPU.
+fn cpu_place(cpu: u32) -> JsonPlace {
+    JsonPlace { pid: CPU_PROCESS.into(), tid: cpu.into() }
+}
+
+impl TrackSink for ChromeJsonWriter {
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         let ts = self.slices.entry(at.tid).or_default().begin(ts, place(at), name);
         self.event(b'B', place(at), ts, name, "atrace", |_| ())
@@ -170,8 +185,7 @@ impl TrackSink for ChromeJson {
             AsyncEdge::End(_) => b'e',
             AsyncEdge::Instant => b'n',
         };
-        let pid = i64::from(pid);
-        self.event(phase, (pid, pid), slice.ts, slice.name, "atrace", |out| {
+        self.event(phase, process_place(pid), slice.ts, slice.name, "atrace", |out| {
             // Viewers match the begin and the end of a slice by this id: the track and the cookie.
             out.extend(b",\"id2\":{\"local\":");
             let track = slice.track.unwrap_or(slice.name);
@@ -196,7 +210,7 @@ impl TrackSink for ChromeJson {
             CounterScope::Cpu(cpu) => (CPU_PROCESS, format!("cpu{cpu} {name}")),
             CounterScope::System => (CPU_PROCESS, name.to_owned()),
         };
-        self.event(b'C', (pid.into(), 0), ts, name.as_bytes(), "", |out| {
+        self.event(b'C', counter_place(pid), ts, name.as_bytes(), "", |out| {
             out.extend(b",\"args\":{\"value\":");
             json_int(out, value);
             out.push(b'}');
@@ -205,8 +219,8 @@ impl TrackSink for ChromeJson {
 
     fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
         let name = names.thread_name(at.tid);
-        let place = (CPU_PROCESS.into(), cpu.into());
-        self.track(place.0, place.1, || format!("CPU {cpu}"));
+        let place = cpu_place(cpu);
+        self.name_track(place, || format!("CPU {cpu}"));
         let args = |out: &mut Vec<u8>| {
             let open = if span.open { ",\"open\":1" } else { "" };
             let _ = write!(out, ",\"args\":{{\"tid\":{},\"prio\":{prio}{open}}}", at.tid);
@@ -221,7 +235,8 @@ impl TrackSink for ChromeJson {
     }
 
     fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
-        let (span, state) = (state.span, state.state);
+        let span = state.span;
+        let state = state.state;
         let id = |out: &mut Vec<u8>| {
             let _ = write!(out, ",\"id2\":{{\"local\":\"state of {}\"}}", at.tid);
         };
@@ -231,14 +246,16 @@ impl TrackSink for ChromeJson {
 
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
         let tid = i64::from(SECOND_TRACK) + i64::from(cpu);
-        self.track(CPU_PROCESS.into(), tid, || format!("CPU {cpu} interrupts"));
-        self.complete((CPU_PROCESS.into(), tid), span, name.as_bytes(), "irq")
+        let place = JsonPlace { pid: CPU_PROCESS.into(), tid };
+        self.name_track(place, || format!("CPU {cpu} interrupts"));
+        self.complete(place, span, name.as_bytes(), "irq")
     }
 
     fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
-        let (id, name) = (method_track_id(at), method.full.as_bytes());
-        let place = (at.tgid.or(at.tid).unwrap_or(0).into(), id.into());
-        self.track(place.0, place.1, || format!("{} methods", at.name));
+        let id = method_track_id(at);
+        let name = method.full.as_bytes();
+        let place = JsonPlace { pid: at.tgid.or(at.tid).unwrap_or(0).into(), tid: id.into() };
+        self.name_track(place, || format!("{} methods", at.name));
         let ts = self.slices.entry(id).or_default().begin(open.begun, place, name);
         self.event(b'B', place, ts, name, "method", |out| thread_time(out, open.cpu))
     }
@@ -262,7 +279,7 @@ impl TrackSink for ChromeJson {
 
     fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
         let pid = track.place().0.unwrap_or(TRACK_PROCESS);
-        self.event(b'C', (pid.into(), 0), ts, track.label().as_bytes(), "", |out| {
+        self.event(b'C', counter_place(pid), ts, track.label().as_bytes(), "", |out| {
             out.extend(b",\"args\":{\"value\":");
             match counter_number(value) {
                 Ok(value) => json_int(out, value),
@@ -284,7 +301,8 @@ impl TrackSink for ChromeJson {
         span: Span,
         frame: &TimelineFrame<'_>,
     ) -> io::Result<()> {
-        let (place, name) = ((frame.pid.into(), frame.pid.into()), track.name.as_bytes());
+        let place = process_place(frame.pid);
+        let name = track.name.as_bytes();
         self.frames += 1;
         let id = format!(",\"id2\":{{\"local\":\"frame {}\"}}", self.frames);
         self.event(b'b', place, span.start, name, FRAME_CATEGORY, |out| {
@@ -340,8 +358,9 @@ impl TrackSink for ChromeJson {
     }
 
     fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
-        self.track(CPU_PROCESS.into(), cpu.into(), || format!("CPU {cpu}"));
-        self.event(b'i', (CPU_PROCESS.into(), cpu.into()), ts, b"events lost", "ftrace", |out| {
+        let place = cpu_place(cpu);
+        self.name_track(place, || format!("CPU {cpu}"));
+        self.event(b'i', place, ts, b"events lost", "ftrace", |out| {
             out.extend(b",\"s\":\"t\"");
             if let Some(count) = count {
                 let _ = write!(out, ",\"args\":{{\"count\":{count}}}");
@@ -351,7 +370,7 @@ impl TrackSink for ChromeJson {
 
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
         if !self.tracks.is_empty() {
-            self.metadata("process_name", (CPU_PROCESS.into(), 0), "CPUs")?;
+            self.metadata("process_name", cpu_place(0), "CPUs")?;
         }
         for (track, name) in std::mem::take(&mut self.tracks) {
             self.metadata("thread_name", track, &name)?;
@@ -359,7 +378,7 @@ impl TrackSink for ChromeJson {
         let mut processes: Vec<i32> = tasks.processes.keys().copied().collect();
         for (tid, thread) in tasks.threads.sorted() {
             let at = place(Task { tid, tgid: thread.tgid });
-            processes.push(at.0 as i32);
+            processes.push(at.pid as i32);
             if let Some(name) = thread.name_text() {
                 self.metadata("thread_name", at, &name)?;
             }
@@ -369,7 +388,7 @@ impl TrackSink for ChromeJson {
         for pid in processes {
             let name = tasks.process_name(pid);
             if !name.is_empty() {
-                self.metadata("process_name", (pid.into(), pid.into()), &name)?;
+                self.metadata("process_name", process_place(pid), &name)?;
             }
         }
         self.out.extend(b"\n],\n\"displayTimeUnit\":\"ns\",\n\"metadata\":{\"tracebridge\":");
@@ -385,7 +404,7 @@ mod tests {
     use serde_json::Value as Json;
 
     use super::times::as_double;
-    use super::{Duration, Micros, SliceTrack, Span};
+    use super::{Duration, JsonPlace, Micros, SliceTrack, Span};
     use crate::tracks::tests::{TEXT, export};
 
     fn events() -> Vec<Json> {
@@ -394,7 +413,7 @@ mod tests {
     }
 
     /// Phase, name, track and time of each event of a category.
-    fn of(cat: &str) -> Vec<(String, String, i64, f64)> {
+    fn of_category(cat: &str) -> Vec<(String, String, i64, f64)> {
         let text = |e: &Json, key: &str| e[key].as_str().unwrap_or("").to_owned();
         events()
             .iter()
@@ -418,12 +437,12 @@ mod tests {
             row("B", "open", 7, 1_000_080.0),
             row("E", "open", 7, 1_000_080.001),
         ];
-        assert_eq!(of("atrace"), want);
+        assert_eq!(of_category("atrace"), want);
     }
 
     #[test]
     fn switches_become_times_on_a_cpu_and_states_of_threads() {
-        let on_cpu = of("sched");
+        let on_cpu = of_category("sched");
         let want = [
             row("B", "worker", 1, 1_000_050.0),
             row("E", "worker", 1, 1_000_070.0),
@@ -431,7 +450,7 @@ mod tests {
             row("E", "main", 0, 1_000_080.0),
         ];
         assert_eq!(on_cpu, want);
-        let states: Vec<_> = of("thread_state").into_iter().filter(|e| e.2 == 8).collect();
+        let states: Vec<_> = of_category("thread_state").into_iter().filter(|e| e.2 == 8).collect();
         let want = ["Runnable", "Runnable", "Running", "Running", "Sleeping", "Sleeping"];
         assert_eq!(states.iter().map(|e| &e.1[..]).collect::<Vec<_>>(), want);
     }
@@ -441,9 +460,9 @@ mod tests {
         let text = export(super::create, TEXT);
         assert!(text.contains("\"value\":\"9007199254740993\""), "{text}");
         assert!(text.contains("\"ts\":1000012.345") && text.contains("\"ts\":1000055.000"), "{text}");
-        assert_eq!(of("method").len(), 2);
-        assert_eq!(of("irq"), [row("X", "touch", 1 << 24, 1_000_030.0)]);
-        assert_eq!(of("ftrace"), [row("i", "foo", 8, 1_000_057.0)]);
+        assert_eq!(of_category("method").len(), 2);
+        assert_eq!(of_category("irq"), [row("X", "touch", 1 << 24, 1_000_030.0)]);
+        assert_eq!(of_category("ftrace"), [row("i", "foo", 8, 1_000_057.0)]);
     }
 
     #[test]
@@ -462,9 +481,10 @@ mod tests {
     fn begins_and_ends_of_one_time_have_different_times_in_the_numbers_that_viewers_read() {
         for start in [0, 1_000_000, 1_000_000_001, 662_173_680_208_000, 1_374_704_182_329_782_000] {
             let mut track = SliceTrack::default();
+            let place = JsonPlace { pid: 1, tid: 1 };
             let mut written = Vec::new();
             // Two slices inside each other and one behind them, all at one time; then the end of the caller.
-            written.push((true, track.begin(start, (1, 1), b"caller")));
+            written.push((true, track.begin(start, place, b"caller")));
             for (is_begin, ts) in [
                 (true, 500),
                 (true, 500),
@@ -476,7 +496,7 @@ mod tests {
             ] {
                 let ts = start + ts;
                 let written_ts =
-                    if is_begin { track.begin(ts, (1, 1), b"x") } else { track.end(ts, b"x").unwrap().0 };
+                    if is_begin { track.begin(ts, place, b"x") } else { track.end(ts, b"x").unwrap().0 };
                 assert!(written_ts >= ts && written_ts < ts + 1_000, "{start} {ts} {written_ts}");
                 written.push((is_begin, written_ts));
             }

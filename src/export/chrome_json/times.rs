@@ -24,6 +24,13 @@ pub(super) fn as_double(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
+/// The process id and the thread id of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct JsonPlace {
+    pub(super) pid: i64,
+    pub(super) tid: i64,
+}
+
 /// A track whose slices are written as `B` and `E` events.
 #[derive(Default)]
 pub(super) struct SliceTrack {
@@ -33,14 +40,14 @@ pub(super) struct SliceTrack {
     has_begun: bool,
     /// By the hash of a slice's name, the time at which such a slice has last ended, ns.
     ended: HashMap<u64, u64>,
-    /// For each open slice the process id and the thread id with which its begin was written. The process of
-    /// a thread may become known while a slice is open.
-    open: Vec<(i64, i64)>,
+    /// For each open slice the place with which its begin was written. The process of a thread may become
+    /// known while a slice is open.
+    open: Vec<JsonPlace>,
 }
 
 impl SliceTrack {
     /// Opens a slice, and returns the time to write for its begin, ns.
-    pub(super) fn begin(&mut self, ts: u64, place: (i64, i64), name: &[u8]) -> u64 {
+    pub(super) fn begin(&mut self, ts: u64, place: JsonPlace, name: &[u8]) -> u64 {
         self.open.push(place);
         self.advance(ts);
         if self.ended.get(&hash(name)) == Some(&self.last) {
@@ -50,8 +57,9 @@ impl SliceTrack {
         self.last
     }
 
-    /// Ends the innermost slice, and returns the time to write, ns, and where the begin was written.
-    pub(super) fn end(&mut self, ts: u64, name: &[u8]) -> Option<(u64, (i64, i64))> {
+    /// Ends the innermost slice, and returns the time to write, ns, and the place with which the begin was
+    /// written.
+    pub(super) fn end(&mut self, ts: u64, name: &[u8]) -> Option<(u64, JsonPlace)> {
         let place = self.open.pop()?;
         self.advance(ts);
         if self.has_begun {
@@ -96,14 +104,16 @@ pub(super) enum Duration {
 impl Duration {
     pub(super) fn new(span: Span) -> Duration {
         let ns = span.end.saturating_sub(span.start);
-        let (start, end) = (as_double(span.start), as_double(span.end));
+        let start = as_double(span.start);
+        let end = as_double(span.end);
         let mut difference = end - start;
         while start + difference > end {
             difference = difference.next_down();
         }
-        match as_double(ns) <= difference || difference <= 0.0 {
-            true => Duration::Exact(Micros(ns)),
-            false => Duration::Fitted(difference),
+        if as_double(ns) <= difference || difference <= 0.0 {
+            Duration::Exact(Micros(ns))
+        } else {
+            Duration::Fitted(difference)
         }
     }
 }

@@ -5,8 +5,7 @@
 //! switch nor the waking thread: a reader takes both from the switch before on the same CPU. An event whose
 //! own fields differ from what a reader would find there is written as a whole message.
 
-use super::event_encoder::{EventEncoder, as_number};
-use super::kernel_symbols::KernelSymbols;
+use super::event_encoder::{EventEncoder, KernelSymbols, as_number};
 use super::packet::packet;
 use crate::formats::perfetto::fields::{
     compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, trace_packet,
@@ -79,9 +78,9 @@ pub(super) struct CpuBundle {
     cpu: u32,
     /// The packet sequence of the bundles.
     sequence: u64,
-    /// How many events were written.
+    /// The number of events that were written.
     pub(super) events: u64,
-    /// How many events the kernel counted as lost.
+    /// The number of events that the kernel counted as lost.
     pub(super) lost: u64,
     /// The thread that runs on the CPU, as a reader of the trace finds it in the switch before; `None`
     /// after a loss.
@@ -281,7 +280,9 @@ impl CpuBundle {
         if success.is_some_and(|n| number(n) != Some(1)) {
             return None;
         }
-        let (pid, prio, target) = (number(fields[1])?, number(fields[2])?, number(fields[3])?);
+        let pid = number(fields[1])?;
+        let prio = number(fields[2])?;
+        let target = number(fields[3])?;
         let index = self.compact.intern(event.text(kind, fields[0]).and_then(padded_comm)?);
         self.compact.waking.push(event.ts, pid, prio, index);
         packed_int(&mut self.compact.waking_target_cpu, target);

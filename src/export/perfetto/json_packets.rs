@@ -153,7 +153,8 @@ impl JsonPackets {
         if self.counters.len() >= MAX_COUNTERS {
             return None;
         }
-        let (uuid, parent) = (self.new_track(), self.processes.get(&pid).copied());
+        let uuid = self.new_track();
+        let parent = self.processes.get(&pid).copied();
         self.descriptor(uuid, |out| {
             string(out, track_descriptor::NAME, &key.1);
             parent.iter().for_each(|parent| uint(out, track_descriptor::PARENT_UUID, *parent));
@@ -328,7 +329,7 @@ impl JsonPackets {
 
     fn finish(self) -> ReadReport {
         let mut report = self.report;
-        for (count, what) in [
+        for (count, fault) in [
             (
                 self.left_out,
                 "events are left out: the file does not say to what they belong, or how long they take",
@@ -336,7 +337,7 @@ impl JsonPackets {
             (self.bad_counters, "values of counters are left out: they are no numbers"),
         ] {
             if count > 0 {
-                report.irregular.push(format!("{count} {what}"));
+                report.irregular.push(format!("{count} {fault}"));
                 report.lost_anywhere += count;
             }
         }
@@ -344,7 +345,7 @@ impl JsonPackets {
     }
 }
 
-/// Appends what events of all phases have: categories, name, CPU time and arguments.
+/// Appends the members of events of all phases: categories, name, CPU time and arguments.
 fn describe(out: &mut Vec<u8>, event: &JsonEvent<'_>, is_named: bool) {
     if let Some(cat) = event.cat.filter(|cat| !cat.is_empty()) {
         string(out, track_event::CATEGORIES, &cat.bytes());

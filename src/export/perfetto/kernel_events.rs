@@ -1,15 +1,17 @@
-//! Kernel events on their way to the writer thread, which makes packets of them while the next ones are read.
+//! Kernel events on their way to packets: they go in batches to the writer thread, which makes packets of
+//! one batch while the next one is read.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use super::kernel_packets::{KernelPackets, checked_cpu, push_loss};
-use super::write_error::PerfettoWriteError;
+use super::bundle::{CpuBundle, SchedFields};
+use super::event_encoder::{EventEncoder, KernelSymbols};
 use crate::export::record_batch::RecordBatch;
 use crate::export::writer_thread::WriterThread;
 use crate::formats::{Event, EventType, EventTypeId, Payload};
+use crate::ftrace::limits::MAX_CPUS;
 
 /// Collects records in batches. Events that are no records (those of texts, for example) borrow from the
 /// reader, so that packets are made of them at once; from the first of them on this holds for all events.
@@ -30,7 +32,8 @@ impl KernelEvents {
         KernelEvents { packets, types: 0, in_batches: true, batch: RecordBatch::default(), used: unbounded() }
     }
 
-    /// The state of which packets are made. It may be behind the events as long as they go in batches.
+    /// The encoder's state, which is shared with the writer thread. As long as events go in batches it lags
+    /// behind [`KernelEvents::event`].
     pub(super) fn packets(&self) -> MutexGuard<'_, KernelPackets> {
         self.packets.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,7 +101,8 @@ impl KernelEvents {
         }
         let next = self.used.1.try_recv().unwrap_or_default();
         let mut batch = std::mem::replace(&mut self.batch, next);
-        let (packets, used) = (Arc::clone(&self.packets), self.used.0.clone());
+        let packets = Arc::clone(&self.packets);
+        let used = self.used.0.clone();
         writer.run(Box::new(move |out| {
             // CPUs and types were checked before.
             let _ = packets.lock().unwrap_or_else(PoisonError::into_inner).batch(out, &batch);
@@ -117,5 +121,122 @@ impl KernelEvents {
         }
         self.hand_over(writer, out)?;
         writer.wait()
+    }
+}
+
+/// The type of the entries of a batch that are no events: the kernel lost events. The bytes are their
+/// number, or none.
+const LOST: EventTypeId = EventTypeId(u32::MAX);
+
+/// The encoders of all event types, and the bundles that are being filled.
+pub(super) struct KernelPackets {
+    /// The packet sequence of the bundles.
+    sequence: u64,
+    /// Indexed by event type.
+    encoders: Vec<TypeEncoder>,
+    /// Indexed by CPU number.
+    pub(super) cpus: Vec<Option<CpuBundle>>,
+    pub(super) symbols: KernelSymbols,
+}
+
+struct TypeEncoder {
+    kind: EventType,
+    encoder: EventEncoder,
+    sched: Option<SchedFields>,
+}
+
+impl KernelPackets {
+    /// No events yet; bundles will be of this packet sequence.
+    fn new(sequence: u64) -> KernelPackets {
+        KernelPackets { sequence, encoders: Vec::new(), cpus: Vec::new(), symbols: KernelSymbols::default() }
+    }
+
+    /// Adds the next event type. Returns the names of its fields that Perfetto's message cannot hold.
+    fn add_type(&mut self, kind: &EventType) -> Vec<String> {
+        let encoder = EventEncoder::new(kind);
+        let left_out = encoder.left_out(kind).into_iter().map(str::to_owned).collect();
+        self.encoders.push(TypeEncoder { kind: kind.clone(), encoder, sched: SchedFields::new(kind) });
+        left_out
+    }
+
+    /// The bundle of a CPU.
+    ///
+    /// # Errors
+    /// Returns an error for a number that no CPU has.
+    pub(super) fn cpu(&mut self, number: u32) -> io::Result<&mut CpuBundle> {
+        let index = checked_cpu(number)? as usize;
+        let sequence = self.sequence;
+        if self.cpus.len() <= index {
+            self.cpus.resize_with(index + 1, || None);
+        }
+        Ok(self.cpus[index].get_or_insert_with(|| CpuBundle::new(number, sequence)))
+    }
+
+    /// Adds an event to the bundle of its CPU, and appends the bundle to `out` once it is full.
+    ///
+    /// # Errors
+    /// Returns an error for a number that no CPU has, or for a type that was not added.
+    #[inline]
+    fn event(&mut self, out: &mut Vec<u8>, event: &Event<'_>) -> io::Result<()> {
+        if !matches!(self.cpus.get(event.cpu as usize), Some(Some(_))) {
+            self.cpu(event.cpu)?;
+        }
+        let (Some(TypeEncoder { kind, encoder, sched }), Some(Some(cpu))) =
+            (self.encoders.get(event.kind.0 as usize), self.cpus.get_mut(event.cpu as usize))
+        else {
+            return Err(PerfettoWriteError::UnknownType(event.kind.0).into());
+        };
+        cpu.event(out, event, kind, encoder, sched.as_ref(), &mut self.symbols);
+        Ok(())
+    }
+
+    /// Adds the events and the losses of a batch.
+    ///
+    /// # Errors
+    /// As [`KernelPackets::event`].
+    fn batch(&mut self, out: &mut Vec<u8>, batch: &RecordBatch) -> io::Result<()> {
+        for (event, data) in batch.events() {
+            match event.kind {
+                LOST => self.cpu(event.cpu)?.lost(out, data.first_chunk().map(|n| u64::from_le_bytes(*n))),
+                _ => self.event(out, &event)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the bundles that are not full.
+    pub(super) fn close(&mut self, out: &mut Vec<u8>) {
+        self.cpus.iter_mut().flatten().for_each(|cpu| cpu.close(out));
+    }
+}
+
+/// Adds a loss to a batch, for [`KernelPackets::batch`].
+fn push_loss(batch: &mut RecordBatch, cpu: u32, count: Option<u64>) {
+    batch.push_other(LOST, cpu, |bytes| bytes.extend(count.map(u64::to_le_bytes).into_iter().flatten()));
+}
+
+/// The number of a CPU.
+///
+/// # Errors
+/// Returns an error for a number that no CPU has.
+#[inline]
+fn checked_cpu(number: u32) -> io::Result<u32> {
+    if number < MAX_CPUS { Ok(number) } else { Err(PerfettoWriteError::CpuNumber(number).into()) }
+}
+
+/// A reader broke the contract of [`Sink`](crate::formats::Sink), or an input is damaged.
+#[derive(Debug, thiserror::Error)]
+enum PerfettoWriteError {
+    #[error("CPU {0} is more than any machine has ({MAX_CPUS})")]
+    CpuNumber(u32),
+    #[error("event type {0} was announced out of order")]
+    TypeOutOfOrder(u32),
+    #[error("an event has the type {0}, which was not announced")]
+    UnknownType(u32),
+}
+
+impl From<PerfettoWriteError> for io::Error {
+    fn from(error: PerfettoWriteError) -> io::Error {
+        io::Error::other(error)
     }
 }

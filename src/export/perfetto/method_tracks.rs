@@ -2,9 +2,11 @@
 //!
 //! Each thread of a method trace gets a track and a packet sequence of its own. Method names are interned
 //! once in each sequence, and timestamps are deltas, so that a packet takes few bytes.
+//!
+//! The packets are made on the writer thread. Slices go there in batches of many thousand: to hand a few
+//! over costs more than to make their packets.
 
 use super::packet::{FreeIds, packet};
-use super::short_bytes::{self, Room, SHORT_VARINT_LIMIT, ShortBytes};
 use crate::formats::perfetto::fields::{
     clock_snapshot, clock_snapshot_clock, event_name, interned_data, process_descriptor, sequence_flags,
     thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor, track_event,
@@ -13,7 +15,8 @@ use crate::formats::perfetto::fields::{
 use crate::formats::perfetto::track_table::METHOD_TRACK;
 use crate::formats::perfetto::wire::write::{bytes, message, string, uint};
 use crate::formats::perfetto::wire::{LENGTH_DELIMITED, VARINT, tag};
-use crate::timeline::{Edge, EdgeKind, MethodThread};
+use crate::timeline::{Edge, EdgeKind, MethodName, MethodThread};
+use crate::varint;
 
 /// The clock of the packet timestamps. Clocks 64 to 127 belong to a packet sequence, and this one is
 /// incremental: each timestamp is the difference to the one before (`ClockSnapshot` in clock_snapshot.proto).
@@ -55,7 +58,7 @@ pub(super) struct MethodTrack {
 
 impl MethodTracks {
     /// Gives the method with this id its name.
-    pub(super) fn set_name(&mut self, id: usize, name: Vec<u8>) {
+    fn set_name(&mut self, id: usize, name: Vec<u8>) {
         if self.names.len() <= id {
             self.names.resize(id + 1, Vec::new());
         }
@@ -63,7 +66,7 @@ impl MethodTracks {
     }
 
     /// Adds the track of the thread with this index.
-    pub(super) fn set_track(&mut self, index: usize, track: MethodTrack) {
+    fn set_track(&mut self, index: usize, track: MethodTrack) {
         if self.tracks.len() <= index {
             self.tracks.resize_with(index + 1, || None);
         }
@@ -71,7 +74,7 @@ impl MethodTracks {
     }
 
     /// Appends the packets for `edges` of the thread with the index `thread`.
-    pub(super) fn edges(&mut self, out: &mut Vec<u8>, thread: u32, edges: &[Edge]) {
+    fn edges(&mut self, out: &mut Vec<u8>, thread: u32, edges: &[Edge]) {
         let Some(Some(track)) = self.tracks.get_mut(thread as usize) else { return };
         let Some(first) = edges.first() else { return };
         if !track.started {
@@ -106,12 +109,13 @@ impl MethodTrack {
     fn edges(&mut self, out: &mut Vec<u8>, mut edges: &[Edge], names: &[Vec<u8>]) {
         while !edges.is_empty() {
             let mut end = out.len();
-            out.resize(end + edges.len().min(EDGES_AT_ONCE) * size_of::<Room>(), 0);
+            out.resize(end + edges.len().min(EDGES_AT_ONCE) * size_of::<PacketRoom>(), 0);
             while let Some((edge, rest)) = edges.split_first()
                 && let Some(room) = out[end..].first_chunk_mut()
                 && let Some(len) = self.short_packet(room, edge)
             {
-                (end, edges) = (end + len, rest);
+                end += len;
+                edges = rest;
             }
             out.truncate(end);
             if let Some((edge, rest)) = edges.split_first() {
@@ -124,7 +128,7 @@ impl MethodTrack {
     /// Writes the packet of an edge whose name is interned and whose numbers are small, as nearly all are.
     /// Returns the packet's length; `None` for another edge, of which nothing is written.
     #[inline(always)]
-    fn short_packet(&mut self, room: &mut Room, edge: &Edge) -> Option<usize> {
+    fn short_packet(&mut self, room: &mut PacketRoom, edge: &Edge) -> Option<usize> {
         let delta = edge.ts.wrapping_sub(self.last);
         let cpu_us = edge.cpu.unwrap_or(0) / 1000;
         let name = name_iid(edge.method.0);
@@ -144,7 +148,7 @@ impl MethodTrack {
         let time = ShortBytes::field(tag(trace_packet::TIMESTAMP, VARINT), delta);
         let packet_len = time.len as u64 + event.len as u64 + event_len + self.tail.len as u64;
         let head = ShortBytes::field(tag(trace::PACKET, LENGTH_DELIMITED), packet_len).then(time);
-        Some(short_bytes::write(room, [head, event.then(ty), name, cpu, self.tail]))
+        Some(write_pieces(room, [head, event.then(ty), name, cpu, self.tail]))
     }
 
     /// Appends the packet of any edge, and gives the edge's method its name.
@@ -288,4 +292,151 @@ fn intern(out: &mut Vec<u8>, id: u32, names: &[Vec<u8>]) {
             bytes(out, event_name::NAME, names.get(id as usize).map_or(&[], |n| n));
         });
     });
+}
+
+/// The number of edges that a batch should have.
+const BATCH_EDGES: usize = 16 << 10;
+
+/// Names, threads and edges that the writer thread does not have yet.
+#[derive(Default)]
+pub(super) struct MethodBatch {
+    names: Vec<(usize, Vec<u8>)>,
+    tracks: Vec<(usize, MethodTrack)>,
+    edges: Vec<Edge>,
+    /// A thread's index and the end of its part of `edges`, in the order in which the edges came.
+    parts: Vec<(u32, usize)>,
+}
+
+impl MethodBatch {
+    /// Adds the name of the method with this id.
+    pub(super) fn method(&mut self, id: usize, name: &MethodName<'_>) {
+        let dot = if name.class.is_empty() { "" } else { "." };
+        self.names.push((id, format!("{}{dot}{}", name.class, name.name).into_bytes()));
+    }
+
+    /// Adds the track of the thread with this index.
+    pub(super) fn thread(&mut self, index: u32, track: MethodTrack) {
+        self.tracks.push((index as usize, track));
+    }
+
+    /// Adds edges of a thread. Returns whether the batch should be handed over.
+    pub(super) fn edges(&mut self, thread: u32, edges: &[Edge]) -> bool {
+        if self.edges.capacity() == 0 {
+            self.edges.reserve(BATCH_EDGES + edges.len());
+        }
+        self.edges.extend_from_slice(edges);
+        self.parts.push((thread, self.edges.len()));
+        self.edges.len() >= BATCH_EDGES
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.tracks.is_empty() && self.names.is_empty()
+    }
+
+    /// Appends the packets for the batch's edges.
+    pub(super) fn write(self, tracks: &mut MethodTracks, out: &mut Vec<u8>) {
+        for (id, name) in self.names {
+            tracks.set_name(id, name);
+        }
+        for (index, track) in self.tracks {
+            tracks.set_track(index, track);
+        }
+        let mut start = 0;
+        for (thread, end) in self.parts {
+            tracks.edges(out, thread, &self.edges[start..end]);
+            start = end;
+        }
+    }
+}
+
+/// Numbers below this have varints that [`ShortBytes`] can encode.
+const SHORT_VARINT_LIMIT: u64 = varint::FOUR_BYTES;
+
+/// Up to eight bytes of a message in one register. Most packets of method slices consist of a few of these,
+/// which are written without a loop and without a branch on the lengths of their varints: the processor
+/// predicts such branches wrongly every other time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct ShortBytes {
+    /// The first byte is the lowest; bytes behind the last one are 0.
+    bytes: u64,
+    len: usize,
+}
+
+impl ShortBytes {
+    /// These bytes, or the first eight of them.
+    fn new(bytes: &[u8]) -> ShortBytes {
+        let mut all = [0; 8];
+        let len = bytes.len().min(all.len());
+        all[..len].copy_from_slice(&bytes[..len]);
+        ShortBytes { bytes: u64::from_le_bytes(all), len }
+    }
+
+    /// The varint of a number below [`SHORT_VARINT_LIMIT`].
+    #[inline(always)]
+    const fn varint(value: u64) -> ShortBytes {
+        let (bytes, len) = varint::up_to_four_bytes(value);
+        ShortBytes { bytes, len }
+    }
+
+    /// A varint field: `tag` and `value` are below [`SHORT_VARINT_LIMIT`].
+    #[inline(always)]
+    const fn field(tag: u64, value: u64) -> ShortBytes {
+        ShortBytes::varint(tag).then(ShortBytes::varint(value))
+    }
+
+    /// These bytes and those behind them, eight at most.
+    #[inline(always)]
+    const fn then(self, behind: ShortBytes) -> ShortBytes {
+        ShortBytes { bytes: self.bytes | behind.bytes << (8 * self.len), len: self.len + behind.len }
+    }
+
+    /// These bytes where `keep` is true, none otherwise.
+    #[inline(always)]
+    fn only_if(self, keep: bool) -> ShortBytes {
+        ShortBytes { bytes: self.bytes, len: self.len * usize::from(keep) }
+    }
+}
+
+/// Room for [`ROOM_PIECES`] pieces of any length, and for the zeros behind the last one.
+type PacketRoom = [u8; 8 * ROOM_PIECES];
+
+const ROOM_PIECES: usize = 5;
+
+/// Writes pieces one behind the other. Returns the number of bytes, without the zeros that follow them.
+#[inline(always)]
+fn write_pieces(room: &mut PacketRoom, pieces: [ShortBytes; ROOM_PIECES]) -> usize {
+    let mut at = 0;
+    for piece in pieces {
+        // Four pieces take at most 32 bytes; the remainder is for the compiler, which then checks nothing.
+        let place = at.min(8 * (ROOM_PIECES - 1));
+        room[place..place + 8].copy_from_slice(&piece.bytes.to_le_bytes());
+        at += piece.len;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_varint_is_the_same_as_any_varint() {
+        for bits in 0..28 {
+            for value in [1 << bits, (1 << bits) - 1, (1 << bits) | 1, 0x0aaa_aaaa & ((1 << bits) - 1)] {
+                let mut expected = Vec::new();
+                varint::push(&mut expected, value);
+                assert_eq!(ShortBytes::varint(value), ShortBytes::new(&expected), "{value}");
+            }
+        }
+        let last = SHORT_VARINT_LIMIT - 1;
+        assert_eq!(ShortBytes::varint(last), ShortBytes::new(&[0xff, 0xff, 0xff, 0x7f]));
+    }
+
+    #[test]
+    fn pieces_follow_each_other_and_left_out_ones_take_no_room() {
+        let [a, b, c] = [&b"abc"[..], b"d", b"efghijkl"].map(ShortBytes::new);
+        let mut room = [0xff; 40];
+        let len = write_pieces(&mut room, [c, b.only_if(false), c.only_if(true), a.then(b), c]);
+        assert_eq!(&room[..len], b"efghijklefghijklabcdefghijkl");
+    }
 }

@@ -9,20 +9,13 @@
 
 mod bundle;
 mod event_encoder;
-mod frames;
 mod json_packets;
 mod kernel_events;
-mod kernel_packets;
-mod kernel_symbols;
-mod method_batch;
 mod method_tracks;
 mod own_tracks;
 mod packet;
 mod pass_through;
 mod rewrite;
-mod short_bytes;
-mod taken_ids;
-mod write_error;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,8 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) use self::json_packets::write_json;
 use self::kernel_events::KernelEvents;
-use self::method_batch::MethodBatch;
-use self::method_tracks::{MethodTrack, MethodTracks};
+use self::method_tracks::{MethodBatch, MethodTrack, MethodTracks};
 use self::own_tracks::OwnTracks;
 use self::packet::{FreeIds, packet, timestamp};
 use self::pass_through::PassedInputs;
@@ -70,7 +62,7 @@ pub(super) struct PerfettoWriter<'a> {
     processes: BTreeMap<i32, KnownProcess>,
     /// Shared with the writer thread, which encodes method slices while the next ones are read.
     methods: Arc<Mutex<MethodTracks>>,
-    /// What `methods` does not have yet.
+    /// The method slices that `methods` does not have yet.
     batch: MethodBatch,
     /// The time of the first event, ns; `u64::MAX` as long as there is none.
     first_ts: u64,
@@ -141,7 +133,8 @@ impl<'a> PerfettoWriter<'a> {
         if self.batch.is_empty() {
             return Ok(());
         }
-        let (methods, batch) = (Arc::clone(&self.methods), std::mem::take(&mut self.batch));
+        let methods = Arc::clone(&self.methods);
+        let batch = std::mem::take(&mut self.batch);
         self.writer.run(Box::new(move |out| {
             batch.write(&mut methods.lock().unwrap_or_else(PoisonError::into_inner), out);
         }))
@@ -164,8 +157,11 @@ impl<'a> PerfettoWriter<'a> {
         if processes.is_empty() {
             return;
         }
-        let (ts, clock, sequence) = (self.start(), self.packet_clock(), self.ids.main_sequence);
-        let (known, names) = (&self.processes, &self.threads);
+        let ts = self.start();
+        let clock = self.packet_clock();
+        let sequence = self.ids.main_sequence;
+        let known = &self.processes;
+        let names = &self.threads;
         packet(&mut self.out, sequence, |out| {
             timestamp(out, ts, clock);
             message(out, trace_packet::PROCESS_TREE, |out| {
@@ -248,7 +244,9 @@ impl<'a> PerfettoWriter<'a> {
     /// Writes one instant for each input, annotated with how the input's clock was related to the timeline's
     /// clock.
     fn mark_inputs(&mut self, outcome: &MergeSummary) {
-        let (first, clock, sequence) = (self.start(), self.packet_clock(), self.ids.main_sequence);
+        let first = self.start();
+        let clock = self.packet_clock();
+        let sequence = self.ids.main_sequence;
         let track = self.ids.track(INPUTS_TRACK);
         packet(&mut self.out, sequence, |out| {
             message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
@@ -398,7 +396,8 @@ impl Sink for PerfettoWriter<'_> {
 
     fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
         self.first_ts = self.first_ts.min(event.ts);
-        let (sequence, clock) = (self.ids.main_sequence, self.packet_clock());
+        let sequence = self.ids.main_sequence;
+        let clock = self.packet_clock();
         self.own_tracks.event(&mut self.out, sequence, event, clock);
         self.write_if_full()
     }
@@ -433,10 +432,7 @@ impl TimelineSink for PerfettoWriter<'_> {
             self.write_methods()?;
             self.writer.write(&mut self.out)?;
         }
-        match self.batch.edges(thread, edges) {
-            true => self.write_methods(),
-            false => Ok(()),
-        }
+        if self.batch.edges(thread, edges) { self.write_methods() } else { Ok(()) }
     }
 
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
@@ -471,7 +467,7 @@ impl TimelineSink for PerfettoWriter<'_> {
     }
 }
 
-/// Appends a `Utsname`. `machine` is what `uname -a` prints: `Linux host 6.1.0 #1 SMP … x86_64`.
+/// Appends a `Utsname`. `machine` is the output of `uname -a`: `Linux host 6.1.0 #1 SMP … x86_64`.
 fn write_utsname(out: &mut Vec<u8>, machine: &str) {
     let words: Vec<&str> = machine.split_ascii_whitespace().collect();
     let [sysname, _, release, version @ .., arch] = words.as_slice() else { return };

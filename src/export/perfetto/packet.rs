@@ -1,6 +1,5 @@
 //! `TracePacket`, the message of which a Perfetto trace consists, and the ids of packet sequences and tracks.
 
-use super::taken_ids::{IdFilter, mixed};
 use crate::formats::perfetto::fields::{builtin_clock, trace, trace_packet};
 use crate::formats::perfetto::wire::write::{message, uint};
 
@@ -9,7 +8,7 @@ const MAIN_SEQUENCE: u64 = 1;
 /// The first packet sequence of the others.
 const FIRST_SEQUENCE: u64 = 16;
 
-/// How many ids are tried. A trace can fill a filter only on purpose.
+/// The number of ids that are tried. A trace can fill a filter only on purpose.
 const MAX_TRIES: u32 = 1 << 20;
 
 /// Appends a `TracePacket` of the packet sequence `sequence`, whose content `fill` appends.
@@ -85,13 +84,60 @@ impl FreeIds {
     }
 }
 
+/// The least and the most bits of an [`IdFilter`]: 128 KiB and 8 MiB.
+const MIN_FILTER_BITS: u64 = 1 << 20;
+const MAX_FILTER_BITS: u64 = 1 << 26;
+
+/// A set of ids in bounded memory. An id that was added is always found. An id that was not added is found
+/// too if its bit is that of another one, so callers that look for a free id try the next one then.
+pub(super) struct IdFilter {
+    bits: Vec<u64>,
+}
+
+impl Default for IdFilter {
+    fn default() -> IdFilter {
+        IdFilter::for_bytes(0)
+    }
+}
+
+/// A number that depends on all bits of `id` (the finalizer of MurmurHash3).
+fn mixed(id: u64) -> u64 {
+    let id = (id ^ (id >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let id = (id ^ (id >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    id ^ (id >> 33)
+}
+
+impl IdFilter {
+    /// A set for the ids of traces that have `bytes` bytes together: an id takes several bytes of them.
+    pub(super) fn for_bytes(bytes: u64) -> IdFilter {
+        let bits = bytes.clamp(MIN_FILTER_BITS, MAX_FILTER_BITS).next_power_of_two();
+        IdFilter { bits: vec![0; (bits / 64) as usize] }
+    }
+
+    fn place(&self, id: u64) -> (usize, u64) {
+        let bit = mixed(id) % (64 * self.bits.len() as u64);
+        ((bit / 64) as usize, 1 << (bit % 64))
+    }
+
+    pub(super) fn add(&mut self, id: u64) {
+        let (word, bit) = self.place(id);
+        self.bits[word] |= bit;
+    }
+
+    fn contains(&self, id: u64) -> bool {
+        let (word, bit) = self.place(id);
+        self.bits[word] & bit != 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn ids_of_inputs_are_not_handed_out_and_no_id_is_handed_out_twice() {
-        let (mut sequences, mut uuids) = (IdFilter::default(), IdFilter::default());
+        let mut sequences = IdFilter::default();
+        let mut uuids = IdFilter::default();
         [1, 2, 3, 5].into_iter().for_each(|id| sequences.add(id));
         uuids.add(4096);
         let mut ids = FreeIds::beside(sequences, uuids);
@@ -101,5 +147,15 @@ mod tests {
         for (n, uuid) in tracks.iter().enumerate() {
             assert!(*uuid != 4096 && *uuid != 0 && !tracks[..n].contains(uuid), "{tracks:?}");
         }
+    }
+
+    #[test]
+    fn an_id_that_was_added_is_found_and_most_others_are_not() {
+        let mut filter = IdFilter::default();
+        assert!(!filter.contains(0));
+        (0..10_000).for_each(|id| filter.add(id));
+        assert!((0..10_000).all(|id| filter.contains(id)));
+        let false_ones = (10_000..20_000).filter(|id| filter.contains(*id)).count();
+        assert!(false_ones < 300, "{false_ones}");
     }
 }

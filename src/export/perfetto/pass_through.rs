@@ -21,17 +21,24 @@
 //! each other here either.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 
 use super::super::Out;
-use super::packet::FreeIds;
+use super::packet::{FreeIds, IdFilter};
 use super::rewrite::PacketRewriter;
-use super::taken_ids::{IdFilter, TraceIds};
 use crate::art::Mapping;
 use crate::formats::input::Input;
+use crate::formats::perfetto::fields::{
+    process_descriptor, thread_descriptor, trace_packet, trace_packet_defaults, track_descriptor,
+    track_event, track_event_defaults,
+};
+use crate::formats::perfetto::packets::decompress;
 use crate::formats::perfetto::scan::TraceScan;
 use crate::formats::perfetto::trace_packets::packets;
+use crate::formats::perfetto::wire::read::{WireValue, fields, last_value};
 use crate::formats::trace_dat::Release;
+use crate::formats::unpack_budget::UnpackBudget;
 use crate::formats::{FormatId, has_format};
 
 /// Packets are written in pieces of about this size, bytes.
@@ -81,11 +88,12 @@ impl<'a> PassedInputs<'a> {
         let perfetto: Vec<(usize, &Input)> =
             inputs.iter().enumerate().filter(|(_, input)| has_format(input, FormatId::Perfetto)).collect();
         let bytes = perfetto.iter().map(|(_, input)| input.len() as u64).sum();
-        let (mut sequences, mut uuids) = (IdFilter::for_bytes(bytes), IdFilter::for_bytes(bytes));
+        let mut sequences = IdFilter::for_bytes(bytes);
+        let mut uuids = IdFilter::for_bytes(bytes);
         let traces: Vec<(usize, &Input, TraceIds)> = perfetto
             .into_iter()
             .map(|(index, input)| {
-                (index, input, TraceIds::of(input, input.unpack_budget.afresh(), &mut uuids))
+                (index, input, TraceIds::read(input, input.unpack_budget.afresh(), &mut uuids))
             })
             .collect();
         for (_, _, ids) in &traces {
@@ -136,7 +144,7 @@ impl<'a> PassedInputs<'a> {
 #[derive(Default)]
 struct EarlierIds {
     sequences: HashSet<u64>,
-    /// Described tracks, and what each is.
+    /// The described tracks, each with the hash that [`TraceIds::described`] has.
     tracks: HashMap<u64, u64>,
 }
 
@@ -161,5 +169,84 @@ impl EarlierIds {
             self.tracks.entry(*uuid).or_insert(*identity);
         }
         changes
+    }
+}
+
+/// The ids of one trace.
+#[derive(Default)]
+struct TraceIds {
+    /// Every sequence id once, in the order of the trace.
+    sequences: Vec<u64>,
+    seen_sequences: HashSet<u64>,
+    /// For each described track a hash of its process, thread or name. A hash that differs means another
+    /// track.
+    described: HashMap<u64, u64>,
+    /// Whether the trace has a `ClockSnapshot`.
+    has_clock_snapshots: bool,
+}
+
+impl TraceIds {
+    /// Reads the ids of all packets of `data`, compressed packets among them. Adds every uuid of a track,
+    /// described or not, to `uuids`. Compressed packets are unpacked within `budget`.
+    fn read(data: &[u8], budget: UnpackBudget, uuids: &mut IdFilter) -> TraceIds {
+        let mut ids = TraceIds::default();
+        ids.packets(data, uuids, Some(&budget));
+        ids
+    }
+
+    /// `budget` is `None` inside of compressed packets.
+    fn packets(&mut self, data: &[u8], uuids: &mut IdFilter, budget: Option<&UnpackBudget>) {
+        for packet in packets(data) {
+            for (number, value) in fields(packet.body) {
+                match number {
+                    trace_packet::TRUSTED_PACKET_SEQUENCE_ID => self.sequence(value.number()),
+                    trace_packet::TRACK_DESCRIPTOR => self.descriptor(value.bytes(), uuids),
+                    trace_packet::TRACK_EVENT => {
+                        let track = last_value(value.bytes(), track_event::TRACK_UUID);
+                        track.into_iter().for_each(|uuid| uuids.add(uuid.number()));
+                    }
+                    trace_packet::TRACE_PACKET_DEFAULTS => {
+                        let defaults = last_value(value.bytes(), trace_packet_defaults::TRACK_EVENT_DEFAULTS);
+                        let defaults = defaults.map_or(&[][..], WireValue::bytes);
+                        let track = last_value(defaults, track_event_defaults::TRACK_UUID);
+                        track.into_iter().for_each(|uuid| uuids.add(uuid.number()));
+                    }
+                    trace_packet::CLOCK_SNAPSHOT => self.has_clock_snapshots = true,
+                    trace_packet::COMPRESSED_PACKETS | trace_packet::ZSTD_COMPRESSED_PACKETS => {
+                        let Some(budget) = budget else { continue };
+                        let mut unpacked = Vec::new();
+                        let _ = decompress(number, value.bytes(), budget, &mut unpacked);
+                        self.packets(&unpacked, uuids, None);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn sequence(&mut self, id: u64) {
+        if self.seen_sequences.insert(id) {
+            self.sequences.push(id);
+        }
+    }
+
+    fn descriptor(&mut self, descriptor: &[u8], uuids: &mut IdFilter) {
+        let Some(uuid) = last_value(descriptor, track_descriptor::UUID).map(WireValue::number) else {
+            return;
+        };
+        uuids.add(uuid);
+        let number = |message: &[u8], n| last_value(message, n).map(WireValue::number);
+        let nested = |n| last_value(descriptor, n).map(WireValue::bytes);
+        let mut hasher = DefaultHasher::new();
+        if let Some(thread) = nested(track_descriptor::THREAD) {
+            ("thread", number(thread, thread_descriptor::TID)).hash(&mut hasher);
+        } else if let Some(process) = nested(track_descriptor::PROCESS) {
+            ("process", number(process, process_descriptor::PID)).hash(&mut hasher);
+        } else {
+            let names =
+                [track_descriptor::NAME, track_descriptor::STATIC_NAME, track_descriptor::ATRACE_NAME];
+            ("track", names.map(nested), number(descriptor, track_descriptor::PARENT_UUID)).hash(&mut hasher);
+        }
+        self.described.entry(uuid).or_insert(hasher.finish());
     }
 }

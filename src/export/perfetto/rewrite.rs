@@ -33,8 +33,10 @@ type RewriteField<'f> = &'f mut dyn FnMut(u32, WireValue<'_>, &mut Vec<u8>) -> b
 /// behind a broken field, are copied. Appends nothing and returns `false` if no field changes.
 fn nested(number: u32, body: &[u8], out: &mut Vec<u8>, change: RewriteField<'_>) -> bool {
     let mut all = fields(body);
-    let (mut new, mut changed) = (Vec::new(), Vec::new());
-    let (mut copied, mut start) = (0, 0);
+    let mut new = Vec::new();
+    let mut changed = Vec::new();
+    let mut copied = 0;
+    let mut start = 0;
     while let Some((number, value)) = all.next() {
         let end = body.len() - all.rest().len();
         if change(number, value, &mut changed) {

@@ -10,13 +10,13 @@ use data_encoding::BASE64;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use serde::Serialize;
 
-use crate::workers::{Collector, Ordered, worker_count};
+use crate::workers::{Ordered, OrderedSink, worker_count};
 
 /// A block is complete when it has this size, bytes. A track is never divided, so that a block may be larger.
 const BLOCK_BYTES: usize = 2 << 20;
-/// How much is compressed at a time, bytes.
+/// The size of a piece, which is compressed at a time, bytes.
 const PIECE_BYTES: usize = 1 << 20;
-/// How many pieces are on their way for each thread.
+/// The number of pieces that are on their way for each thread.
 const PIECES_PER_WORKER: usize = 3;
 /// More threads than this would wait for the one that collects the columns.
 const MAX_WORKERS: usize = 8;
@@ -26,15 +26,15 @@ const COMMENT_START: &[u8] = b"<!--tracebridge-block:";
 const COMMENT_END: &[u8] = b"-->\n";
 
 /// A piece of a block on its way to a worker thread.
-struct Piece {
+struct BlockPiece {
     bytes: Vec<u8>,
     /// Whether the block ends with this piece.
     is_last: bool,
 }
 
-/// Where a track's columns begin.
+/// The begin of a track's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BlockPlace {
     pub block: usize,
     pub offset: usize,
 }
@@ -46,11 +46,11 @@ struct CommentOutput<W: Write> {
     in_comment: bool,
 }
 
-impl<W: Write> Collector for CommentOutput<W> {
-    type Item = io::Result<Piece>;
+impl<W: Write> OrderedSink for CommentOutput<W> {
+    type Item = io::Result<BlockPiece>;
     type Error = io::Error;
 
-    fn take(&mut self, piece: io::Result<Piece>) -> io::Result<()> {
+    fn take(&mut self, piece: io::Result<BlockPiece>) -> io::Result<()> {
         let piece = piece?;
         if !std::mem::replace(&mut self.in_comment, true) {
             self.out.write_all(COMMENT_START)?;
@@ -71,7 +71,7 @@ pub(super) struct BlockWriter<W: Write + Send + 'static> {
     pub block: Vec<u8>,
     blocks: usize,
     /// `None` after an error.
-    pieces: Option<Ordered<Piece, CommentOutput<W>>>,
+    pieces: Option<Ordered<BlockPiece, CommentOutput<W>>>,
 }
 
 impl<W: Write + Send + 'static> BlockWriter<W> {
@@ -82,14 +82,14 @@ impl<W: Write + Send + 'static> BlockWriter<W> {
     fn with_threads(out: W, threads: usize) -> BlockWriter<W> {
         let output = CommentOutput { out, base64: Base64Writer::default(), in_comment: false };
         let pieces = Ordered::new(threads, PIECES_PER_WORKER * threads, output, || {
-            |piece: Piece| pack(&piece.bytes, piece.is_last).map(|bytes| Piece { bytes, ..piece })
+            |piece: BlockPiece| pack(&piece.bytes, piece.is_last).map(|bytes| BlockPiece { bytes, ..piece })
         });
         BlockWriter { block: Vec::new(), blocks: 0, pieces: Some(pieces) }
     }
 
     /// The place of what is appended next to [`BlockWriter::block`].
-    pub fn place(&self) -> Place {
-        Place { block: self.blocks, offset: self.block.len() }
+    pub fn place(&self) -> BlockPlace {
+        BlockPlace { block: self.blocks, offset: self.block.len() }
     }
 
     /// Ends the block if it is large enough.
@@ -114,7 +114,7 @@ impl<W: Write + Send + 'static> BlockWriter<W> {
         for number in 0..count {
             let end = block.len().min((number + 1) * PIECE_BYTES);
             let bytes = block[number * PIECE_BYTES..end].to_vec();
-            let piece = Piece { bytes, is_last: number + 1 == count };
+            let piece = BlockPiece { bytes, is_last: number + 1 == count };
             let is_taken = self.pieces.as_mut().is_some_and(|pieces| pieces.push(piece));
             if !is_taken {
                 return self.finish_pieces().map(drop);
@@ -178,12 +178,14 @@ fn pack(bytes: &[u8], is_last: bool) -> io::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len() / 2 + 64);
     let flush = if is_last { FlushCompress::Finish } else { FlushCompress::Sync };
     loop {
-        let (read, written) = (packer.total_in() as usize, packer.total_out());
+        let read = packer.total_in() as usize;
+        let written = packer.total_out();
         let status = packer.compress_vec(&bytes[read..], &mut out, flush).map_err(io::Error::other)?;
-        let is_done = match is_last {
-            true => status == Status::StreamEnd,
+        let is_done = if is_last {
+            status == Status::StreamEnd
+        } else {
             // The stream is flushed when there is room left behind the last byte.
-            false => packer.total_in() as usize == bytes.len() && out.len() < out.capacity(),
+            packer.total_in() as usize == bytes.len() && out.len() < out.capacity()
         };
         if is_done {
             return Ok(out);

@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
-use super::strings::Strings;
-use super::tracks::{Name, Owner, PageTracks, Role, method_thread_id};
+use serde::ser::{Serialize, SerializeSeq, Serializer};
+
+use super::columns::PageArrow;
+use super::tracks::{LaneKey, Name, Owner, PageTracks, TrackRole, method_thread_id};
 use crate::export::systrace::EventPrinter;
 use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
@@ -17,10 +19,10 @@ use crate::tracks::{
     OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState, TrackSink, counter_number,
 };
 
-/// What a page shows, as it is collected.
+/// The contents of a page, as they are collected.
 #[derive(Default)]
-pub(super) struct Collector {
-    pub strings: Strings,
+pub(super) struct PageCollector {
+    pub strings: StringTable,
     pub methods: MethodTable,
     pub tracks: PageTracks,
     /// By [`MethodThread::index`]: the thread, and the number of its track of calls.
@@ -30,8 +32,8 @@ pub(super) struct Collector {
     /// The kernel's names of main threads, which method traces call `main`: the names of their processes.
     main_comms: HashMap<i32, String>,
     pub arrows: Vec<Arrow>,
-    /// The arrows of flows: the times of both ends, and the numbers of their tracks.
-    pub flows: Vec<(u64, u64, usize, usize)>,
+    /// The arrows of flows.
+    pub flows: Vec<PageArrow>,
     /// The last event of each flow: its time, and its track.
     open_flows: HashMap<u64, (u64, usize)>,
     /// The time that each thread had a CPU, ns.
@@ -39,16 +41,25 @@ pub(super) struct Collector {
     finder: Finder,
     /// Launches and frames, when the timeline has ended.
     pub measured: Measured,
-    /// A time of the timeline, ns, and what CLOCK_REALTIME was then, ns, as a marker says.
-    pub wall: Option<(u64, u64)>,
+    /// The wall clock at a time of the timeline, as a marker says.
+    pub wall: Option<WallMark>,
     /// Names of threads and processes, which are complete at the end.
     pub tasks: Tasks,
-    printers: Printers,
+    printers: EventTextPrinters,
+}
+
+/// A reading of the wall clock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WallMark {
+    /// The time of the timeline, ns.
+    pub ts: u64,
+    /// CLOCK_REALTIME at that time, ns.
+    pub realtime: u64,
 }
 
 /// Prints the fields of the events that the page shows as texts.
 #[derive(Default)]
-struct Printers {
+struct EventTextPrinters {
     kernel: Arc<Symbolizer>,
     /// By event type: the kernel that recorded it, and the printer, once there is an event of this type.
     kinds: Vec<(Arc<Symbolizer>, Option<EventPrinter>)>,
@@ -76,7 +87,7 @@ impl MethodTable {
     }
 }
 
-impl Collector {
+impl PageCollector {
     pub fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
         self.printers.kernel = symbolizer.clone();
     }
@@ -128,7 +139,7 @@ impl Collector {
     }
 }
 
-/// What a program's own track belongs to.
+/// The thread, process or machine that a program's own track belongs to.
 fn owner_of(track: &OwnTrack) -> Owner {
     match track.owner {
         TrackOwner::Thread { tid, .. } => Owner::Thread(tid),
@@ -137,7 +148,7 @@ fn owner_of(track: &OwnTrack) -> Owner {
     }
 }
 
-impl TrackSink for Collector {
+impl TrackSink for PageCollector {
     fn head(&mut self, head: &Head) {
         self.finder.head(head);
     }
@@ -149,7 +160,7 @@ impl TrackSink for Collector {
         let label = self.strings.id(parts.next().unwrap_or_default());
         let args = parts.next().filter(|args| !args.is_empty()).map(|args| self.strings.id(args));
         self.finder.begin(at, ts, name);
-        let slices = self.tracks.slices(Role::Atrace, Owner::Thread(at.tid), Name::Main);
+        let slices = self.tracks.slices(TrackRole::Atrace, Owner::Thread(at.tid), Name::Main);
         slices.begin(ts, label);
         if let Some(args) = args {
             slices.set_args(args);
@@ -158,7 +169,7 @@ impl TrackSink for Collector {
     }
 
     fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
-        let slices = self.tracks.slices(Role::Atrace, Owner::Thread(at.tid), Name::Main);
+        let slices = self.tracks.slices(TrackRole::Atrace, Owner::Thread(at.tid), Name::Main);
         slices.end(span.end, span.open);
         self.finder.end(at, span, name);
         Ok(())
@@ -170,13 +181,13 @@ impl TrackSink for Collector {
         let track = slice.track.unwrap_or(slice.name);
         if slice.edge == AsyncEdge::Instant {
             self.tracks
-                .instants(Role::Markers, Owner::Process(pid), Name::Named(track))
+                .instants(TrackRole::Markers, Owner::Process(pid), Name::Named(track))
                 .push(slice.ts, label, None);
             return Ok(());
         }
         // The slices of `S` and `F` do not end those of `G` and `H`, even where the names are the same.
-        let key = (u32::from(slice.track.is_some()), slice.cookie);
-        let lanes = self.tracks.lanes(Role::Async, Owner::Process(pid), Name::Named(track));
+        let key = LaneKey { is_on_track: slice.track.is_some(), cookie: slice.cookie };
+        let lanes = self.tracks.lanes(TrackRole::Async, Owner::Process(pid), Name::Named(track));
         match slice.edge {
             AsyncEdge::Begin => lanes.begin(slice.ts, label, key),
             _ => lanes.end(slice.ts, label, key),
@@ -187,10 +198,10 @@ impl TrackSink for Collector {
     fn instant(&mut self, _: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         self.finder.instant(ts, name);
         if let Some(Marker::ClockSync(ClockSync::Realtime { ms })) = Marker::parse(name) {
-            self.wall = Some((ts, ms.saturating_mul(1_000_000)));
+            self.wall = Some(WallMark { ts, realtime: ms.saturating_mul(1_000_000) });
         }
         let label = self.strings.id(name);
-        self.tracks.instants(Role::Markers, Owner::Thread(at.tid), Name::Main).push(ts, label, None);
+        self.tracks.instants(TrackRole::Markers, Owner::Thread(at.tid), Name::Main).push(ts, label, None);
         Ok(())
     }
 
@@ -199,14 +210,14 @@ impl TrackSink for Collector {
         let named = Name::Named(at.name.as_bytes());
         let (role, owner, name) = match scope {
             CounterScope::Cpu(cpu) if at.name.starts_with("frequency") => {
-                (Role::Frequency, Owner::Cpu(cpu), Name::Main)
+                (TrackRole::Frequency, Owner::Cpu(cpu), Name::Main)
             }
-            CounterScope::Cpu(cpu) => (Role::Idle, Owner::Cpu(cpu), Name::Main),
+            CounterScope::Cpu(cpu) => (TrackRole::Idle, Owner::Cpu(cpu), Name::Main),
             CounterScope::Process(pid) if at.name.starts_with("VSYNC") => {
-                (Role::Vsync, Owner::Process(pid), named)
+                (TrackRole::Vsync, Owner::Process(pid), named)
             }
-            CounterScope::Process(pid) => (Role::Counter, Owner::Process(pid), named),
-            CounterScope::System => (Role::Counter, Owner::Machine, named),
+            CounterScope::Process(pid) => (TrackRole::Counter, Owner::Process(pid), named),
+            CounterScope::System => (TrackRole::Counter, Owner::Machine, named),
         };
         self.tracks.counter(role, owner, name).push(at.ts, Ok(at.value));
         Ok(())
@@ -214,9 +225,10 @@ impl TrackSink for Collector {
 
     fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, _: i64) -> io::Result<()> {
         let name = names.thread_name(at.tid);
-        let label = match name.is_empty() {
-            true => self.strings.id(format!("thread {}", at.tid).as_bytes()),
-            false => self.strings.id(name.as_bytes()),
+        let label = if name.is_empty() {
+            self.strings.id(format!("thread {}", at.tid).as_bytes())
+        } else {
+            self.strings.id(name.as_bytes())
         };
         *self.on_cpu_ns.entry(at.tid).or_default() += span.end.saturating_sub(span.start);
         self.tracks.running(cpu).add_running(span.start, span.end, label, at.tid, span.open);
@@ -225,8 +237,8 @@ impl TrackSink for Collector {
 
     fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
         let name = self.strings.id(state.state.as_bytes());
-        let states = self.tracks.states(Role::States, Owner::Thread(at.tid), Name::Main);
-        states.push((state.span.start, state.span.end), name, state.cpu, state.waker);
+        let states = self.tracks.states(TrackRole::States, Owner::Thread(at.tid), Name::Main);
+        states.push(state.span, name, state.cpu, state.waker);
         Ok(())
     }
 
@@ -240,12 +252,12 @@ impl TrackSink for Collector {
 
     fn irq_begin(&mut self, cpu: u32, ts: u64, name: &str) -> io::Result<()> {
         let label = self.strings.id(name.as_bytes());
-        self.tracks.slices(Role::Irq, Owner::Cpu(cpu), Name::Main).begin(ts, label);
+        self.tracks.slices(TrackRole::Irq, Owner::Cpu(cpu), Name::Main).begin(ts, label);
         Ok(())
     }
 
     fn irq(&mut self, cpu: u32, _: &str, span: Span) -> io::Result<()> {
-        self.tracks.slices(Role::Irq, Owner::Cpu(cpu), Name::Main).end(span.end, span.open);
+        self.tracks.slices(TrackRole::Irq, Owner::Cpu(cpu), Name::Main).end(span.end, span.open);
         Ok(())
     }
 
@@ -270,14 +282,16 @@ impl TrackSink for Collector {
     fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
         self.finder.track_begin(track, ts, name);
         let label = self.strings.id(name);
-        self.tracks.slices(Role::Own, owner_of(track), Name::Own(track.id, &track.name)).begin(ts, label);
+        self.tracks
+            .slices(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name))
+            .begin(ts, label);
         Ok(())
     }
 
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
         self.finder.track_slice(track, span, name);
         self.tracks
-            .slices(Role::Own, owner_of(track), Name::Own(track.id, &track.name))
+            .slices(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name))
             .end(span.end, span.open);
         Ok(())
     }
@@ -286,13 +300,13 @@ impl TrackSink for Collector {
         self.finder.instant(ts, name);
         let label = self.strings.id(name);
         self.tracks
-            .instants(Role::Own, owner_of(track), Name::Own(track.id, &track.name))
+            .instants(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name))
             .push(ts, label, None);
         Ok(())
     }
 
     fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
-        let counter = self.tracks.counter(Role::Own, owner_of(track), Name::Own(track.id, &track.name));
+        let counter = self.tracks.counter(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name));
         counter.push(ts, counter_number(value));
         Ok(())
     }
@@ -305,11 +319,12 @@ impl TrackSink for Collector {
         frame: &TimelineFrame<'_>,
     ) -> io::Result<()> {
         self.finder.timeline_frame(span, frame);
-        let role = if frame.actual.is_some() { Role::ActualFrames } else { Role::ExpectedFrames };
+        let role = if frame.actual.is_some() { TrackRole::ActualFrames } else { TrackRole::ExpectedFrames };
         let jank = frame.actual.map(|actual| actual.jank).filter(|jank| jank.is_jank());
         let name = jank
             .map_or_else(|| frame.token().to_string(), |jank| format!("{} {}", frame.token(), jank.text()));
-        let (label, args) = (self.strings.id(name.as_bytes()), self.strings.id(frame.details().as_bytes()));
+        let label = self.strings.id(name.as_bytes());
+        let args = self.strings.id(frame.details().as_bytes());
         let named = Name::Named(track.name.as_bytes());
         self.tracks.frames(role, Owner::Process(frame.pid), named).push(span, label, args, frame.is_late());
         Ok(())
@@ -317,23 +332,25 @@ impl TrackSink for Collector {
 
     fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
         let Some(at) = self.tracks.of_own_track(track.id) else { return Ok(()) };
-        let before = match flow.ends {
-            true => self.open_flows.remove(&flow.id),
-            false => self.open_flows.insert(flow.id, (ts, at)),
+        let before = if flow.ends {
+            self.open_flows.remove(&flow.id)
+        } else {
+            self.open_flows.insert(flow.id, (ts, at))
         };
-        self.flows.extend(before.map(|(from, from_track)| (from, ts, from_track, at)));
+        let arrow = |(from_ts, from_track)| PageArrow { from_ts, to_ts: ts, from_track, to_track: at };
+        self.flows.extend(before.map(arrow));
         Ok(())
     }
 
     fn other(&mut self, _: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let name = self.strings.id(kind.name.as_bytes());
         let args = self.printers.print(event, kind).map(|text| self.strings.id(text));
-        self.tracks.instants(Role::Events, Owner::Thread(at.tid), Name::Main).push(event.ts, name, args);
+        self.tracks.instants(TrackRole::Events, Owner::Thread(at.tid), Name::Main).push(event.ts, name, args);
         Ok(())
     }
 
     fn lost_between(&mut self, cpu: u32, span: Span, count: Option<u64>) -> io::Result<()> {
-        self.tracks.losses(Role::Losses, Owner::Cpu(cpu), Name::Main).push(span.start, span.end, count);
+        self.tracks.losses(TrackRole::Losses, Owner::Cpu(cpu), Name::Main).push(span.start, span.end, count);
         Ok(())
     }
 
@@ -344,7 +361,7 @@ impl TrackSink for Collector {
     }
 }
 
-impl Printers {
+impl EventTextPrinters {
     /// The fields of an event as text, as the kernel prints them; `None` where there is no text.
     fn print(&mut self, event: &Event<'_>, kind: &EventType) -> Option<&[u8]> {
         let (kernel, printer) = self.kinds.get_mut(event.kind.0 as usize)?;
@@ -357,5 +374,36 @@ impl Printers {
             None => &self.line,
         };
         Some(fields.trim_ascii()).filter(|fields| !fields.is_empty())
+    }
+}
+
+/// Texts, each of which is kept once.
+#[derive(Default)]
+pub(super) struct StringTable {
+    ids: HashMap<Box<[u8]>, u32>,
+}
+
+impl StringTable {
+    /// The number of a text.
+    pub fn id(&mut self, text: &[u8]) -> u32 {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let id = self.ids.len() as u32;
+        self.ids.insert(text.into(), id);
+        id
+    }
+}
+
+/// As a JSON array of strings, in the order of their numbers. Bytes that are no UTF-8 are replaced.
+impl Serialize for StringTable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut texts: Vec<(u32, &[u8])> = self.ids.iter().map(|(text, id)| (*id, &text[..])).collect();
+        texts.sort_unstable_by_key(|(id, _)| *id);
+        let mut all = serializer.serialize_seq(Some(texts.len()))?;
+        for (_, text) in texts {
+            all.serialize_element(&String::from_utf8_lossy(text))?;
+        }
+        all.end()
     }
 }

@@ -6,6 +6,7 @@
 
 use serde::ser::{Serialize, Serializer};
 
+use crate::tracks::Span;
 use crate::varint;
 
 /// The deepest level that the page's column holds.
@@ -67,7 +68,7 @@ fn factor_of(values: impl IntoIterator<Item = u64>) -> u64 {
     if all { MICROSECOND } else { 1 }
 }
 
-/// What is known at the end only: the trace's start, ns, and the index of each thread on the page.
+/// The facts that are known at the end only: the trace's start, ns, and the index of each thread on the page.
 pub(super) struct Base<'a> {
     pub start: u64,
     pub thread: &'a dyn Fn(i32) -> Option<usize>,
@@ -82,7 +83,7 @@ impl Base<'_> {
 
 /// A column of times that never decrease.
 #[derive(Default)]
-pub(super) struct Times {
+pub(super) struct TimeColumn {
     /// The first time and the last one, ns.
     range: Option<(u64, u64)>,
     /// The differences behind the first time.
@@ -91,7 +92,7 @@ pub(super) struct Times {
     is_finer: bool,
 }
 
-impl Times {
+impl TimeColumn {
     /// Appends a time; one that lies before the last one is taken as equal to it. Returns what was appended.
     #[inline]
     pub fn push(&mut self, ts: u64) -> u64 {
@@ -131,7 +132,7 @@ impl Times {
         if self.is_finer { 1 } else { MICROSECOND }
     }
 
-    /// Appends the times with [`Times::factor`].
+    /// Appends the times with [`TimeColumn::factor`].
     fn encode_with_factor(&self, base: &Base<'_>, out: &mut Vec<u8>) {
         if self.is_finer {
             return self.encode(base, out);
@@ -142,13 +143,13 @@ impl Times {
     }
 }
 
-/// What the columns of a track begin and end with, for all kinds of tracks.
-pub(super) trait Columns {
-    /// How many values each column has.
+/// The columns of a track, of any kind.
+pub(super) trait EncodedColumns {
+    /// The number of values of each column.
     fn count(&self) -> usize;
     /// The earliest and the latest time, ns.
     fn range(&self) -> Option<(u64, u64)>;
-    /// The columns, in the order in which [`Columns::encode`] appends them.
+    /// The columns, in the order in which [`EncodedColumns::encode`] appends them.
     fn names(&self) -> Vec<ColumnName>;
     fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>);
     /// The number of nested levels; 0 where there is no nesting.
@@ -159,8 +160,8 @@ pub(super) trait Columns {
 
 /// Slices and calls, in the order of their begins.
 #[derive(Default)]
-pub(super) struct Spans {
-    starts: Times,
+pub(super) struct SpanColumns {
+    starts: TimeColumn,
     /// For a slice that has ended its length, for an open one its begin, ns.
     durations: Vec<u64>,
     depths: Vec<u8>,
@@ -184,10 +185,10 @@ pub(super) struct Spans {
     pub clamped: u64,
 }
 
-impl Spans {
-    /// Spans that say who had a CPU.
-    pub fn of_cpu() -> Spans {
-        Spans { tids: Some(Vec::new()), ..Spans::default() }
+impl SpanColumns {
+    /// Spans that say which thread had a CPU.
+    pub fn of_cpu() -> SpanColumns {
+        SpanColumns { tids: Some(Vec::new()), ..SpanColumns::default() }
     }
 
     /// Appends an open span at level `depth`, and returns its number.
@@ -292,7 +293,7 @@ impl Spans {
     }
 }
 
-impl Columns for Spans {
+impl EncodedColumns for SpanColumns {
     fn count(&self) -> usize {
         self.durations.len()
     }
@@ -364,8 +365,8 @@ pub(super) struct LaneSlice {
 
 /// One thread's states.
 #[derive(Default)]
-pub(super) struct States {
-    starts: Times,
+pub(super) struct StateColumns {
+    starts: TimeColumn,
     durations: Vec<u8>,
     states: Vec<u8>,
     cpus: Vec<u8>,
@@ -374,9 +375,10 @@ pub(super) struct States {
     end: u64,
 }
 
-impl States {
-    pub fn push(&mut self, (start, end): (u64, u64), state: u32, cpu: Option<u32>, waker: Option<i32>) {
-        let start = self.starts.push(start);
+impl StateColumns {
+    pub fn push(&mut self, span: Span, state: u32, cpu: Option<u32>, waker: Option<i32>) {
+        let start = self.starts.push(span.start);
+        let end = span.end;
         varint::push(&mut self.durations, end.saturating_sub(start));
         varint::push(&mut self.states, state.into());
         varint::push(&mut self.cpus, cpu.map_or(0, |cpu| u64::from(cpu) + 1));
@@ -385,7 +387,7 @@ impl States {
     }
 }
 
-impl Columns for States {
+impl EncodedColumns for StateColumns {
     fn count(&self) -> usize {
         self.wakers.len()
     }
@@ -413,15 +415,15 @@ impl Columns for States {
 
 /// Instants, with texts about them.
 #[derive(Default)]
-pub(super) struct Instants {
-    times: Times,
+pub(super) struct InstantColumns {
+    times: TimeColumn,
     count: usize,
     labels: Vec<u8>,
     args: Vec<u8>,
     has_args: bool,
 }
 
-impl Instants {
+impl InstantColumns {
     pub fn push(&mut self, ts: u64, label: u32, args: Option<u32>) {
         self.times.push(ts);
         self.count += 1;
@@ -431,7 +433,7 @@ impl Instants {
     }
 }
 
-impl Columns for Instants {
+impl EncodedColumns for InstantColumns {
     fn count(&self) -> usize {
         self.count
     }
@@ -458,14 +460,14 @@ impl Columns for Instants {
 
 /// The values of a counter.
 #[derive(Default)]
-pub(super) struct Counter {
-    times: Times,
+pub(super) struct CounterColumns {
+    times: TimeColumn,
     /// The values, as long as all are whole numbers whose differences are 64-bit numbers.
     whole: Vec<i64>,
     fractions: Option<Vec<f64>>,
 }
 
-impl Counter {
+impl CounterColumns {
     pub fn push(&mut self, ts: u64, value: Result<i64, f64>) {
         self.times.push(ts);
         let fits = |value: i64| self.whole.last().is_none_or(|last| value.checked_sub(*last).is_some());
@@ -480,7 +482,7 @@ impl Counter {
     }
 }
 
-impl Columns for Counter {
+impl EncodedColumns for CounterColumns {
     fn count(&self) -> usize {
         self.fractions.as_ref().map_or(self.whole.len(), Vec::len)
     }
@@ -507,23 +509,23 @@ impl Columns for Counter {
 
 /// Periods in which events of a CPU are missing.
 #[derive(Default)]
-pub(super) struct Losses {
+pub(super) struct LossColumns {
     /// Begin, end, and how many, where that is known.
     periods: Vec<(u64, u64, Option<u64>)>,
 }
 
-impl Losses {
+impl LossColumns {
     pub fn push(&mut self, start: u64, end: u64, count: Option<u64>) {
         self.periods.push((start, end, count));
     }
 }
 
-impl Columns for Losses {
+impl EncodedColumns for LossColumns {
     fn count(&self) -> usize {
         self.periods.len()
     }
 
-    /// Where a loss begins is the time of another event.
+    /// The begins of losses are times of other events.
     fn range(&self) -> Option<(u64, u64)> {
         let ends = self.periods.iter().map(|(_, end, _)| *end);
         ends.clone().min().zip(ends.max())
@@ -538,7 +540,7 @@ impl Columns for Losses {
     }
 
     fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
-        let mut starts = Times::default();
+        let mut starts = TimeColumn::default();
         // A loss before the CPU's first event begins with the trace.
         let start = |period: &(u64, u64, _)| period.0.max(base.start);
         self.periods.iter().for_each(|period| _ = starts.push(start(period)));
@@ -548,23 +550,22 @@ impl Columns for Losses {
     }
 }
 
-/// What a thread did and waited for, in the order of time.
+/// The causes of a thread's time, in order: what it did and waited for.
 #[derive(Default)]
-pub(super) struct Causes {
-    starts: Times,
+pub(super) struct CauseColumns {
+    starts: TimeColumn,
     durations: Vec<u64>,
     /// The string ids of the causes.
     causes: Vec<u32>,
-    /// The string ids of what the causes are about, plus 1; 0 is nothing.
+    /// The string ids of the subjects of the causes, plus 1; 0 is none.
     subjects: Vec<u32>,
     /// The threads whose time is the cause.
     follows: Vec<Option<i32>>,
 }
 
-impl Causes {
-    /// Appends a stretch of time. `follow` is the thread whose time is the cause.
-    pub fn push(&mut self, span: (u64, u64), cause: u32, subject: Option<u32>, follow: Option<i32>) {
-        let (start, end) = span;
+impl CauseColumns {
+    /// Appends the time from `start` to `end`, ns. `follow` is the thread whose time is the cause.
+    pub fn push(&mut self, start: u64, end: u64, cause: u32, subject: Option<u32>, follow: Option<i32>) {
         let start = self.starts.push(start);
         self.durations.push(end.saturating_sub(start));
         self.causes.push(cause);
@@ -573,7 +574,7 @@ impl Causes {
     }
 }
 
-impl Columns for Causes {
+impl EncodedColumns for CauseColumns {
     fn count(&self) -> usize {
         self.durations.len()
     }
@@ -605,12 +606,24 @@ impl Columns for Causes {
 
 /// Arrows between tracks of the page, ordered by their begins.
 #[derive(Default)]
-pub(super) struct Arrows {
-    /// The times of both ends, ns, and the numbers of their tracks.
-    pub list: Vec<(u64, u64, usize, usize)>,
+pub(super) struct ArrowColumns {
+    pub list: Vec<PageArrow>,
 }
 
-impl Columns for Arrows {
+/// An arrow between two tracks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageArrow {
+    /// The time at which it begins, ns.
+    pub from_ts: u64,
+    /// The time at which it ends, ns.
+    pub to_ts: u64,
+    /// The number of the track on which it begins.
+    pub from_track: usize,
+    /// The number of the track on which it ends.
+    pub to_track: usize,
+}
+
+impl EncodedColumns for ArrowColumns {
     fn count(&self) -> usize {
         self.list.len()
     }
@@ -626,13 +639,13 @@ impl Columns for Arrows {
     }
 
     fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
-        let mut from = Times::default();
-        self.list.iter().for_each(|arrow| _ = from.push(arrow.0));
+        let mut from = TimeColumn::default();
+        self.list.iter().for_each(|arrow| _ = from.push(arrow.from_ts));
         from.encode(base, out);
-        self.list
-            .iter()
-            .for_each(|arrow| varint::push(out, varint::zigzag(arrow.1.wrapping_sub(arrow.0) as i64)));
-        self.list.iter().for_each(|arrow| varint::push(out, arrow.2 as u64));
-        self.list.iter().for_each(|arrow| varint::push(out, arrow.3 as u64));
+        self.list.iter().for_each(|arrow| {
+            varint::push(out, varint::zigzag(arrow.to_ts.wrapping_sub(arrow.from_ts) as i64))
+        });
+        self.list.iter().for_each(|arrow| varint::push(out, arrow.from_track as u64));
+        self.list.iter().for_each(|arrow| varint::push(out, arrow.to_track as u64));
     }
 }

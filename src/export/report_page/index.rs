@@ -1,26 +1,29 @@
-//! The index of a trace on a page: its processes, threads and tracks, and the summary.
+//! The index of a trace on a page: its processes, threads and tracks, its launches and frames, and the
+//! summary.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::blocks::Place;
-use super::collector::Collector;
+use super::blocks::BlockPlace;
+use super::collector::PageCollector;
 use super::columns::ColumnName;
-use super::tracks::{Owner, PageTrack, Role, TrackColumns, method_thread_id};
+use super::tracks::{Owner, PageTrack, TrackColumns, TrackRole, method_thread_id};
+use crate::measure::{Cut, Launch, LaunchType, Measured, Rule, Stage, summarize};
 use crate::text::file_name;
 
 /// A process of the page.
 #[derive(Serialize)]
-pub(super) struct Process {
+pub(super) struct PageProcess {
     pid: i32,
     name: String,
 }
 
 /// A thread of the page.
 #[derive(Serialize)]
-pub(super) struct Thread {
+pub(super) struct PageThread {
     /// The kernel's thread id; `None` where it is not known.
     tid: Option<i32>,
     /// Index of the process.
@@ -29,14 +32,14 @@ pub(super) struct Thread {
     /// Whether it is its process's first thread.
     main: bool,
     busy_ns: u64,
-    /// Why it is not certain which of the kernel's threads this is.
+    /// The reason why it is not certain which of the kernel's threads this is.
     doubt: Option<String>,
 }
 
 /// The processes and threads of a page in their order, and the index of each thread by its number.
 pub(super) struct People {
-    pub processes: Vec<Process>,
-    pub threads: Vec<Thread>,
+    pub processes: Vec<PageProcess>,
+    pub threads: Vec<PageThread>,
     process_index: HashMap<i32, usize>,
     thread_index: HashMap<i32, usize>,
 }
@@ -51,7 +54,7 @@ impl People {
     }
 
     /// All processes and threads that the collector has met, the busiest first.
-    pub fn of(page: &Collector) -> People {
+    pub fn new(page: &PageCollector) -> People {
         let threads = found_threads(page);
         let mut busy: BTreeMap<i32, u64> = threads.values().filter_map(|t| Some((t.pid?, 0))).collect();
         busy.extend(page.tasks.processes.keys().map(|pid| (*pid, 0)));
@@ -66,22 +69,19 @@ impl People {
             }
         }
         let mut pids: Vec<(i32, u64)> = busy.into_iter().collect();
-        pids.sort_by_key(|(pid, busy)| (std::cmp::Reverse(*busy), *pid));
+        pids.sort_by_key(|(pid, busy)| (Reverse(*busy), *pid));
         let process_index: HashMap<i32, usize> = pids.iter().enumerate().map(|(at, p)| (p.0, at)).collect();
-        let process = |(pid, _): &(i32, u64)| Process { pid: *pid, name: page.process_name(*pid) };
+        let process = |(pid, _): &(i32, u64)| PageProcess { pid: *pid, name: page.process_name(*pid) };
         let mut order: Vec<(i32, FoundThread)> = threads.into_iter().collect();
         order.sort_by_key(|(number, thread)| {
             let process = thread.pid.map_or(usize::MAX, |pid| process_index[&pid]);
-            (process, std::cmp::Reverse(thread.busy_ns), *number < 0, number.unsigned_abs())
+            (process, Reverse(thread.busy_ns), *number < 0, number.unsigned_abs())
         });
         let thread_index = order.iter().enumerate().map(|(at, (number, _))| (*number, at)).collect();
-        let thread = |(number, found): (i32, FoundThread)| Thread {
+        let thread = |(number, found): (i32, FoundThread)| PageThread {
             tid: (number >= 0).then_some(number),
             process: found.pid.map(|pid| process_index[&pid]),
-            main: match number >= 0 {
-                true => found.pid == Some(number),
-                false => found.name == "main",
-            },
+            main: if number >= 0 { found.pid == Some(number) } else { found.name == "main" },
             name: found.name,
             busy_ns: found.busy_ns,
             doubt: found.doubt,
@@ -102,7 +102,7 @@ struct FoundThread {
 }
 
 /// Every thread with a name, an event or a track, by the kernel's id or the number for method threads.
-fn found_threads(page: &Collector) -> BTreeMap<i32, FoundThread> {
+fn found_threads(page: &PageCollector) -> BTreeMap<i32, FoundThread> {
     let mut threads: BTreeMap<i32, FoundThread> = BTreeMap::new();
     for (tid, known) in page.tasks.threads.sorted().into_iter().filter(|(tid, _)| *tid > 0) {
         let name = known.name_text().unwrap_or_default().into_owned();
@@ -152,8 +152,10 @@ pub(super) struct TrackEntry<'a> {
 }
 
 impl<'a> TrackEntry<'a> {
-    pub fn new(track: &'a PageTrack, people: &People, place: Place) -> TrackEntry<'a> {
-        let (mut thread, mut process, mut cpu) = (None, None, None);
+    pub fn new(track: &'a PageTrack, people: &People, place: BlockPlace) -> TrackEntry<'a> {
+        let mut thread = None;
+        let mut process = None;
+        let mut cpu = None;
         match track.owner {
             Owner::Machine => {}
             Owner::Cpu(number) => cpu = Some(number),
@@ -171,7 +173,7 @@ impl<'a> TrackEntry<'a> {
             thread,
             process,
             cpu,
-            unit: if track.role == Role::Frequency { "kHz" } else { "" },
+            unit: if track.role == TrackRole::Frequency { "kHz" } else { "" },
             depth: columns.depth(),
             count: columns.count(),
             block: place.block,
@@ -191,7 +193,8 @@ pub(super) fn track_order(tracks: &[PageTrack], people: &People) -> Vec<usize> {
     };
     let mut order: Vec<usize> = (0..tracks.len()).collect();
     order.sort_by(|a, b| {
-        let (a, b) = (&tracks[*a], &tracks[*b]);
+        let a = &tracks[*a];
+        let b = &tracks[*b];
         let is_arrows = |track: &PageTrack| matches!(track.columns, TrackColumns::Arrows(_));
         let key = |track| (is_arrows(track), owner(track), track.role);
         key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
@@ -211,4 +214,39 @@ pub(super) fn without_directories(value: &mut Value, inputs: &[String]) {
         Value::Object(members) => members.values_mut().for_each(|item| without_directories(item, inputs)),
         _ => {}
     }
+}
+
+/// Launches as the index has them. `start` is the trace's start, ns.
+pub(super) fn launches(measured: &Measured, people: &People, start: u64) -> Vec<Value> {
+    measured.launches.iter().map(|launch| launch_json(launch, people, start)).collect()
+}
+
+fn launch_json(launch: &Launch, people: &People, start: u64) -> Value {
+    let since_start = |ts: u64| ts.saturating_sub(start);
+    let thread = |tid: Option<i32>| tid.and_then(|tid| people.thread(tid));
+    let stage = |stage: &Stage| {
+        let [from, to] = [stage.span.start, stage.span.end].map(since_start);
+        json!({ "name": stage.name, "start_ns": from, "end_ns": to })
+    };
+    let stages: Vec<Value> = launch.stages.iter().map(stage).collect();
+    json!({
+        "package": launch.package,
+        "type": launch.launch_type.map(LaunchType::name),
+        "rule": Rule::sentence(launch.rule),
+        "process": launch.pid.and_then(|pid| people.process(pid)),
+        "thread": thread(launch.main_tid),
+        "render_thread": thread(launch.render_tid),
+        "begin_ns": since_start(launch.begin),
+        "end_ns": since_start(launch.end),
+        "cut": launch.cut.map(Cut::name),
+        "ttid_ns": launch.ttid,
+        "ttfd_ns": launch.ttfd,
+        "overlapped": launch.is_overlapped,
+        "stages": stages,
+    })
+}
+
+/// The frames of each app and layer in numbers, as the index has them: as `info --json` prints them.
+pub(super) fn frame_summaries(measured: &Measured) -> Value {
+    json!(summarize(&measured.frames))
 }

@@ -6,27 +6,26 @@
 mod blocks;
 mod collector;
 mod columns;
-mod frames;
-mod inclusive;
 mod index;
-mod launch;
-mod page_data;
 mod page_trace;
-mod strings;
 mod tracks;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(super) use self::page_data::{PageData, TraceRole};
+use serde_json::{Value, json};
+
+use self::blocks::BlockWriter;
 pub(super) use self::page_trace::PageTrace;
 use super::Out;
 use super::systrace::SystraceWriter;
 use crate::formats::{
-    Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
+    Event, EventType, EventTypeId, Head, Order, ProcessInfo, REPORT_DIRECTORY_ID, Sink, ThreadInfo, Track,
+    TrackEvent,
 };
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::markup::write_script_text;
+use crate::measure::Comparison;
 use crate::timeline::{DataCounts, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
 const PAGE: &str = include_str!("page.html");
@@ -95,6 +94,64 @@ impl ReportWriter {
     fn sinks(&mut self) -> impl Iterator<Item = &mut dyn TimelineSink> {
         let text = self.text.as_mut().map(|text| text as &mut dyn TimelineSink);
         text.into_iter().chain([&mut self.trace as &mut dyn TimelineSink])
+    }
+}
+
+/// The role of a trace on its page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TraceRole {
+    /// The page's only trace.
+    Only,
+    /// The later one of two that are compared.
+    New,
+    /// The earlier one.
+    Old,
+}
+
+impl TraceRole {
+    fn name(self) -> &'static str {
+        match self {
+            TraceRole::Only => "trace",
+            TraceRole::New => "new",
+            TraceRole::Old => "old",
+        }
+    }
+}
+
+/// Writes the data of a page to `W`.
+pub(super) struct PageData<W: Write + Send + 'static> {
+    blocks: BlockWriter<W>,
+    /// The entries of the directory.
+    traces: Vec<Value>,
+}
+
+impl<W: Write + Send + 'static> PageData<W> {
+    pub fn new(out: W) -> PageData<W> {
+        PageData { blocks: BlockWriter::new(out), traces: Vec::new() }
+    }
+
+    /// Adds a trace that has been collected whole. The page shows the first one first.
+    pub fn add(&mut self, role: TraceRole, trace: &mut PageTrace, summary: &MergeSummary) -> io::Result<()> {
+        let index = trace.write(summary, &mut self.blocks)?;
+        self.traces.push(json!({ "role": role.name(), "index": index }));
+        Ok(())
+    }
+
+    /// Writes the comparison of the traces, if there is one, and the directory. Returns the output.
+    pub fn finish(mut self, comparison: Option<&Comparison>) -> io::Result<W> {
+        let comparison = comparison.map(|comparison| self.blocks.json(comparison)).transpose()?;
+        let directory = json!({
+            "format": "tracebridge-report",
+            "version": 6,
+            "generator": concat!("tracebridge ", env!("CARGO_PKG_VERSION")),
+            "traces": self.traces,
+            "comparison": comparison,
+        });
+        let mut out = self.blocks.finish()?;
+        write!(out, "<script type=\"application/json\" id=\"{REPORT_DIRECTORY_ID}\">")?;
+        out.write_all(directory.to_string().replace('<', "\\u003c").as_bytes())?;
+        out.write_all(b"</script>\n")?;
+        Ok(out)
     }
 }
 

@@ -6,17 +6,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::blocks::BlockWriter;
-use super::collector::Collector;
-use super::columns::{Arrows, Base};
-use super::inclusive::InclusiveTimes;
-use super::index::{People, TrackEntry, track_order, without_directories};
-use super::launch;
-use super::tracks::{Name, Owner, PageTrack, Role, TrackColumns};
+use super::collector::{PageCollector, StringTable, WallMark};
+use super::columns::{ArrowColumns, Base, LATE, NO_DEADLINE, PageArrow};
+use super::index::{self, People, TrackEntry, track_order, without_directories};
+use super::tracks::{FrameTimes, Name, Owner, PageTrack, PageTracks, TrackColumns, TrackRole};
 use crate::clock::Clock;
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
 };
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::measure::{Frame, Measured};
 use crate::text::file_name;
 use crate::timeline::{
     DataCounts, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink, Window,
@@ -26,7 +25,7 @@ use crate::why;
 
 /// A trace as it is collected.
 pub(in crate::export) struct PageTrace {
-    builder: TrackBuilder<Both<Collector, why::Collector>>,
+    builder: TrackBuilder<Both<PageCollector, why::Collector>>,
     head: Option<Head>,
     notes: Vec<String>,
     /// The trace's start, ns of its clock, once it is written.
@@ -35,7 +34,7 @@ pub(in crate::export) struct PageTrace {
 
 impl PageTrace {
     pub fn new() -> PageTrace {
-        let both = Both { first: Collector::default(), second: why::Collector::default() };
+        let both = Both { first: PageCollector::default(), second: why::Collector::default() };
         let builder = TrackBuilder::new(both);
         PageTrace { builder, head: None, notes: Vec::new(), start: 0 }
     }
@@ -65,13 +64,13 @@ impl PageTrace {
         let ends =
             [summary.window.map_or(summary.report.last_ts, |window| Some(window.to)), page.tracks.last()];
         let end = ends.into_iter().flatten().max().unwrap_or(start).max(start);
-        launch::add_frames(&page.measured, (start, end), &mut page.tracks, &mut page.strings);
+        add_frames(&page.measured, start, end, &mut page.tracks, &mut page.strings);
         page.tracks.finish(start, end);
-        add_causes(&model, (start, end), page);
+        add_causes(&model, start, end, page);
         drop(model);
         self.start = start;
         add_arrows(page);
-        let people = People::of(page);
+        let people = People::new(page);
         self.notes.extend(depth_note(page));
         let base = Base { start, thread: &|number| people.thread(number) };
         let mut entries = Vec::new();
@@ -99,8 +98,8 @@ impl PageTrace {
             TrackColumns::Calls(calls) => calls.has_cpu(),
             _ => false,
         });
-        let launches = launch::launches(&page.measured, &people, start);
-        let frames = launch::frame_summaries(&page.measured);
+        let launches = index::launches(&page.measured, &people, start);
+        let frames = index::frame_summaries(&page.measured);
         let head = self.head.as_ref();
         let index = json!({
             "title": names.join(" + "),
@@ -127,48 +126,50 @@ impl PageTrace {
     }
 }
 
-/// Makes a track of what each thread did and waited for. `extent` is the begin and the end of the trace, ns.
-fn add_causes(model: &why::Model, extent: (u64, u64), page: &mut Collector) {
-    let Collector { tracks, strings, .. } = page;
+/// Makes a track of the causes of each thread's time. The trace goes from `first` to `last`, ns.
+fn add_causes(model: &why::Model, first: u64, last: u64, page: &mut PageCollector) {
+    let PageCollector { tracks, strings, .. } = page;
     for tid in model.scheduled_threads() {
         model.stretches(tid, |start, end, cause, subject, follow| {
-            let (start, end) = (start.clamp(extent.0, extent.1), end.clamp(extent.0, extent.1));
+            let start = start.clamp(first, last);
+            let end = end.clamp(first, last);
             if start < end {
                 let cause = strings.id(cause.name().as_bytes());
                 let subject = (!subject.is_empty()).then(|| strings.id(subject.as_bytes()));
-                tracks.causes(Role::Causes, Owner::Thread(tid), Name::Main).push(
-                    (start, end),
-                    cause,
-                    subject,
-                    follow,
-                );
+                tracks
+                    .causes(TrackRole::Causes, Owner::Thread(tid), Name::Main)
+                    .push(start, end, cause, subject, follow);
             }
         });
     }
 }
 
 /// Makes the tracks of arrows.
-fn add_arrows(page: &mut Collector) {
-    for (role, kind) in [(Role::Wakeup, ArrowKind::Wakeup), (Role::Binder, ArrowKind::Binder)] {
+fn add_arrows(page: &mut PageCollector) {
+    for (role, kind) in [(TrackRole::Wakeup, ArrowKind::Wakeup), (TrackRole::Binder, ArrowKind::Binder)] {
         let of_kind = page.arrows.iter().filter(|arrow| arrow.kind == kind);
         let tracks = &page.tracks;
         let ends = of_kind.filter_map(|arrow| {
-            let (from, to) = tracks.of_thread(arrow.from.1).zip(tracks.of_thread(arrow.to.1))?;
-            Some((arrow.from.0, arrow.to.0, from, to))
+            Some(PageArrow {
+                from_ts: arrow.from.0,
+                to_ts: arrow.to.0,
+                from_track: tracks.of_thread(arrow.from.1)?,
+                to_track: tracks.of_thread(arrow.to.1)?,
+            })
         });
         let ends = ends.collect();
         add_arrow_track(page, role, ends);
     }
     let flows = std::mem::take(&mut page.flows);
-    add_arrow_track(page, Role::Flow, flows);
+    add_arrow_track(page, TrackRole::Flow, flows);
 }
 
-fn add_arrow_track(page: &mut Collector, role: Role, mut list: Vec<(u64, u64, usize, usize)>) {
+fn add_arrow_track(page: &mut PageCollector, role: TrackRole, mut list: Vec<PageArrow>) {
     if list.is_empty() {
         return;
     }
-    list.sort_by_key(|arrow| arrow.0);
-    let columns = TrackColumns::Arrows(Arrows { list });
+    list.sort_by_key(|arrow| arrow.from_ts);
+    let columns = TrackColumns::Arrows(ArrowColumns { list });
     page.tracks.list.push(PageTrack { role, owner: Owner::Machine, name: String::new(), columns });
 }
 
@@ -179,14 +180,15 @@ fn renumber_arrows(tracks: &mut [PageTrack], order: &[usize]) {
     order.iter().enumerate().for_each(|(at, number)| place[*number] = at);
     for track in tracks {
         let TrackColumns::Arrows(arrows) = &mut track.columns else { continue };
-        for (_, _, from, to) in &mut arrows.list {
-            (*from, *to) = (place[*from], place[*to]);
+        for arrow in &mut arrows.list {
+            arrow.from_track = place[arrow.from_track];
+            arrow.to_track = place[arrow.to_track];
         }
     }
 }
 
-/// What the page says about calls that lie too deep for it.
-fn depth_note(page: &Collector) -> Option<String> {
+/// The note about calls that lie too deep for the page.
+fn depth_note(page: &PageCollector) -> Option<String> {
     let clamped = page.tracks.list.iter().map(|track| match &track.columns {
         TrackColumns::Calls(spans) | TrackColumns::Slices(spans) => spans.clamped,
         _ => 0,
@@ -203,9 +205,10 @@ fn only_cpu_times(summary: &MergeSummary) -> bool {
 }
 
 /// The time of day at `start`, ns since 1970-01-01 UTC.
-fn wall_start(head: Option<&Head>, clock: Clock, marker: Option<(u64, u64)>, start: u64) -> Option<u64> {
+fn wall_start(head: Option<&Head>, clock: Clock, mark: Option<WallMark>, start: u64) -> Option<u64> {
     let by_snapshots = || head?.snapshots.convert(start, clock, Clock::Realtime);
-    let by_marker = || marker.map(|(ts, wall)| wall.saturating_add_signed(start.wrapping_sub(ts) as i64));
+    let since = |mark: WallMark| start.wrapping_sub(mark.ts) as i64;
+    let by_marker = || mark.map(|mark| mark.realtime.saturating_add_signed(since(mark)));
     match clock {
         Clock::Realtime => Some(start),
         _ => by_snapshots().filter(|wall| *wall > 0).or_else(by_marker),
@@ -306,5 +309,88 @@ impl TimelineSink for PageTrace {
 
     fn not_written(&mut self) -> DataCounts {
         self.builder.not_written()
+    }
+}
+
+/// Makes a track of the frames of each process and layer, as far as they lie in the trace, which goes from
+/// `start` to `end`, ns.
+fn add_frames(measured: &Measured, start: u64, end: u64, tracks: &mut PageTracks, strings: &mut StringTable) {
+    let is_within = |frame: &&Frame| frame.end >= start && frame.begin <= end;
+    for frame in measured.frames.iter().filter(is_within) {
+        let label = strings.id(frame_name(frame).as_bytes());
+        let layer = Name::Named(frame.layer.as_deref().unwrap_or_default().as_bytes());
+        let overrun = frame.overrun();
+        let late = if frame.is_janky() { LATE } else { 0 };
+        let flags = late | if overrun.is_none() { NO_DEADLINE } else { 0 };
+        let times = FrameTimes { cpu: frame.duration_cpu_ns, overrun: overrun.unwrap_or(0) };
+        tracks.frames(TrackRole::Frames, Owner::Process(frame.pid), layer).push_measured(
+            frame.begin.max(start),
+            frame.end.min(end),
+            label,
+            flags,
+            times,
+        );
+    }
+}
+
+/// The number of a frame, of a late one followed by SurfaceFlinger's word for the reason.
+fn frame_name(frame: &Frame) -> String {
+    let number = frame.id.map_or_else(|| "frame".to_owned(), |id| id.to_string());
+    let reason = frame.jank_type.as_ref().filter(|_| frame.is_janky());
+    reason.map_or_else(|| number.clone(), |reason| format!("{number} {reason}"))
+}
+
+/// The inclusive time of each method over all tracks, by which the page deals colours. A recursive call
+/// does not count again.
+#[derive(Default)]
+struct InclusiveTimes {
+    /// By method id, ns.
+    totals: Vec<u64>,
+    /// By method id: how many of the track's open calls are of this method.
+    open: Vec<u32>,
+}
+
+impl InclusiveTimes {
+    /// `methods` is the number of methods.
+    fn new(methods: usize) -> InclusiveTimes {
+        InclusiveTimes { totals: vec![0; methods], open: vec![0; methods] }
+    }
+
+    /// Adds the calls of a track in the order of their begins: depth, method id, and length in ns.
+    fn add(&mut self, calls: impl Iterator<Item = (usize, u32, u64)>) {
+        self.open.fill(0);
+        let mut stack: Vec<usize> = Vec::new();
+        for (depth, method, length) in calls {
+            let method = method as usize;
+            while stack.len() > depth {
+                stack.pop().into_iter().for_each(|ended| self.open[ended] -= 1);
+            }
+            let (Some(total), Some(open)) = (self.totals.get_mut(method), self.open.get_mut(method)) else {
+                continue;
+            };
+            if *open == 0 {
+                *total += length;
+            }
+            *open += 1;
+            stack.push(method);
+        }
+    }
+
+    /// By method id, ns.
+    fn totals(self) -> Vec<u64> {
+        self.totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outermost_call_of_a_recursion_counts() {
+        let mut times = InclusiveTimes::new(3);
+        times.add([(0, 0, 100), (1, 1, 60), (2, 0, 40), (2, 1, 10), (1, 1, 5), (0, 0, 7)].into_iter());
+        times.add([(0, 1, 3)].into_iter());
+        assert_eq!(times.totals(), [107, 68, 0]);
     }
 }

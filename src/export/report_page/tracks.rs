@@ -4,12 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::columns::{
-    Arrows, Causes, Columns, Counter, Instants, LaneSlice, Losses, NO_BEGIN, NO_END, Spans, States,
+    ArrowColumns, Base, CauseColumns, ColumnName, CounterColumns, EncodedColumns, InstantColumns, LATE,
+    LaneSlice, LossColumns, NO_BEGIN, NO_END, SpanColumns, StateColumns, encoding,
 };
-use super::frames::PageFrames;
 use crate::formats::TrackId;
+use crate::tracks::Span;
+use crate::varint;
 
-/// What a track belongs to.
+/// The machine, CPU, process or thread that a track belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Owner {
     Machine,
@@ -27,7 +29,7 @@ pub(super) fn method_thread_id(index: u32) -> i32 {
 
 /// The role of a track, in the order in which the page has the tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Role {
+pub(super) enum TrackRole {
     Running,
     Irq,
     Frequency,
@@ -51,47 +53,47 @@ pub(super) enum Role {
     Flow,
 }
 
-impl Role {
+impl TrackRole {
     /// The role's name in the index.
     pub fn name(self) -> &'static str {
         match self {
-            Role::Running => "running",
-            Role::Irq => "irq",
-            Role::Frequency => "frequency",
-            Role::Idle => "idle",
-            Role::Losses => "losses",
-            Role::Vsync => "vsync",
-            Role::ExpectedFrames => "expected_frames",
-            Role::ActualFrames => "actual_frames",
-            Role::Frames => "frames",
-            Role::Counter => "counter",
-            Role::Async => "async",
-            Role::States => "states",
-            Role::Atrace => "atrace",
-            Role::Methods => "methods",
-            Role::Own => "own",
-            Role::Markers => "markers",
-            Role::Events => "events",
-            Role::Causes => "causes",
-            Role::Wakeup => "wakeup",
-            Role::Binder => "binder",
-            Role::Flow => "flow",
+            TrackRole::Running => "running",
+            TrackRole::Irq => "irq",
+            TrackRole::Frequency => "frequency",
+            TrackRole::Idle => "idle",
+            TrackRole::Losses => "losses",
+            TrackRole::Vsync => "vsync",
+            TrackRole::ExpectedFrames => "expected_frames",
+            TrackRole::ActualFrames => "actual_frames",
+            TrackRole::Frames => "frames",
+            TrackRole::Counter => "counter",
+            TrackRole::Async => "async",
+            TrackRole::States => "states",
+            TrackRole::Atrace => "atrace",
+            TrackRole::Methods => "methods",
+            TrackRole::Own => "own",
+            TrackRole::Markers => "markers",
+            TrackRole::Events => "events",
+            TrackRole::Causes => "causes",
+            TrackRole::Wakeup => "wakeup",
+            TrackRole::Binder => "binder",
+            TrackRole::Flow => "flow",
         }
     }
 }
 
 /// The columns of a track, by its kind.
 pub(super) enum TrackColumns {
-    Slices(Spans),
-    Calls(Spans),
+    Slices(SpanColumns),
+    Calls(SpanColumns),
     Lanes(Lanes),
     Frames(PageFrames),
-    States(States),
-    Instants(Instants),
-    Counter(Counter),
-    Losses(Losses),
-    Causes(Causes),
-    Arrows(Arrows),
+    States(StateColumns),
+    Instants(InstantColumns),
+    Counter(CounterColumns),
+    Losses(LossColumns),
+    Causes(CauseColumns),
+    Arrows(ArrowColumns),
 }
 
 impl TrackColumns {
@@ -109,7 +111,7 @@ impl TrackColumns {
         }
     }
 
-    pub fn columns(&self) -> &dyn Columns {
+    pub fn columns(&self) -> &dyn EncodedColumns {
         match self {
             TrackColumns::Slices(spans) | TrackColumns::Calls(spans) => spans,
             TrackColumns::Lanes(lanes) => &lanes.spans,
@@ -132,24 +134,32 @@ impl TrackColumns {
     }
 }
 
+/// The key that the begin and the end of an asynchronous slice share on their track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct LaneKey {
+    /// Whether the markers name a track: those of `G` and `H`.
+    pub is_on_track: bool,
+    pub cookie: i64,
+}
+
 /// Asynchronous slices as they begin and end.
 #[derive(Default)]
 pub(super) struct Lanes {
     slices: Vec<LaneSlice>,
-    /// The open slices of each name and cookie: their numbers in `slices`.
-    open: HashMap<(u32, i64), Vec<usize>>,
+    /// The open slices by key: their numbers in `slices`.
+    open: HashMap<LaneKey, Vec<usize>>,
     /// The number of lanes, and those on which no slice is open.
     lanes: usize,
     free: BinaryHeap<Reverse<usize>>,
     /// The ends whose begins were not recorded, each with its label.
     ends: Vec<(u64, u32)>,
-    /// What becomes of all this at the end.
-    spans: Spans,
+    /// The columns that are made of all this at the end.
+    spans: SpanColumns,
 }
 
 impl Lanes {
-    /// Begins a slice. `key` is what its end has too.
-    pub fn begin(&mut self, ts: u64, label: u32, key: (u32, i64)) {
+    /// Begins a slice, whose end has the same `key`.
+    pub fn begin(&mut self, ts: u64, label: u32, key: LaneKey) {
         let lane = self.free.pop().map_or(self.lanes, |Reverse(lane)| lane);
         self.lanes = self.lanes.max(lane + 1);
         self.open.entry(key).or_default().push(self.slices.len());
@@ -157,13 +167,14 @@ impl Lanes {
     }
 
     /// Ends the last slice with this key; without one, a slice began before the recording.
-    pub fn end(&mut self, ts: u64, label: u32, key: (u32, i64)) {
+    pub fn end(&mut self, ts: u64, label: u32, key: LaneKey) {
         let Some(number) = self.open.get_mut(&key).and_then(Vec::pop) else {
             self.ends.push((ts, label));
             return;
         };
         let slice = &mut self.slices[number];
-        (slice.end, slice.flags) = (ts, 0);
+        slice.end = ts;
+        slice.flags = 0;
         self.free.push(Reverse(slice.lane));
     }
 
@@ -171,8 +182,13 @@ impl Lanes {
     fn finish(&mut self, start: u64, end: u64) {
         let lanes = self.lanes;
         for (at, (ts, label)) in std::mem::take(&mut self.ends).into_iter().enumerate() {
-            let (lane, flags) = (lanes + at, NO_BEGIN);
-            self.spans.add_slice(&LaneSlice { start: start.min(ts), end: ts, label, lane, flags });
+            self.spans.add_slice(&LaneSlice {
+                start: start.min(ts),
+                end: ts,
+                label,
+                lane: lanes + at,
+                flags: NO_BEGIN,
+            });
         }
         for mut slice in std::mem::take(&mut self.slices) {
             if slice.flags & NO_END != 0 {
@@ -185,8 +201,9 @@ impl Lanes {
 
     /// The earliest time, ns.
     fn first(&self) -> Option<u64> {
-        let (slice, end) = (self.slices.first().map(|slice| slice.start), self.ends.first().map(|end| end.0));
-        slice.into_iter().chain(end).min()
+        let first_begin = self.slices.first().map(|slice| slice.start);
+        let first_end = self.ends.first().map(|end| end.0);
+        first_begin.into_iter().chain(first_end).min()
     }
 
     /// The latest time, ns.
@@ -197,14 +214,14 @@ impl Lanes {
 
 /// A track of the page.
 pub(super) struct PageTrack {
-    pub role: Role,
+    pub role: TrackRole,
     pub owner: Owner,
     /// The track's own name; empty for the main track of its owner.
     pub name: String,
     pub columns: TrackColumns,
 }
 
-/// What tells the tracks of one role and one owner apart.
+/// The name that tells the tracks of one role and one owner apart.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Name<'a> {
     /// The owner has one such track.
@@ -219,16 +236,16 @@ pub(super) enum Name<'a> {
 #[derive(Default)]
 pub(super) struct PageTracks {
     pub list: Vec<PageTrack>,
-    main: HashMap<(Role, Owner), usize>,
+    main: HashMap<(TrackRole, Owner), usize>,
     /// The number keeps the kinds of tracks apart.
-    named: HashMap<(Role, Owner, u8, Vec<u8>), usize>,
+    named: HashMap<(TrackRole, Owner, u8, Vec<u8>), usize>,
     own: HashMap<(TrackId, u8), usize>,
 }
 
 /// Makes an accessor to the track of a role, an owner and a name, which is made where it is not there yet.
 macro_rules! accessor {
     ($method:ident, $variant:ident, $columns:ty, $number:literal, $new:expr) => {
-        pub fn $method(&mut self, role: Role, owner: Owner, name: Name<'_>) -> &mut $columns {
+        pub fn $method(&mut self, role: TrackRole, owner: Owner, name: Name<'_>) -> &mut $columns {
             let at = self.at(role, owner, $number, name, || TrackColumns::$variant($new));
             match &mut self.list[at].columns {
                 TrackColumns::$variant(columns) => columns,
@@ -239,18 +256,18 @@ macro_rules! accessor {
 }
 
 impl PageTracks {
-    accessor!(slices, Slices, Spans, 0, Spans::default());
+    accessor!(slices, Slices, SpanColumns, 0, SpanColumns::default());
     accessor!(lanes, Lanes, Lanes, 1, Lanes::default());
-    accessor!(states, States, States, 2, States::default());
-    accessor!(instants, Instants, Instants, 3, Instants::default());
-    accessor!(counter, Counter, Counter, 4, Counter::default());
-    accessor!(losses, Losses, Losses, 5, Losses::default());
+    accessor!(states, States, StateColumns, 2, StateColumns::default());
+    accessor!(instants, Instants, InstantColumns, 3, InstantColumns::default());
+    accessor!(counter, Counter, CounterColumns, 4, CounterColumns::default());
+    accessor!(losses, Losses, LossColumns, 5, LossColumns::default());
     accessor!(frames, Frames, PageFrames, 6, PageFrames::default());
-    accessor!(causes, Causes, Causes, 7, Causes::default());
+    accessor!(causes, Causes, CauseColumns, 7, CauseColumns::default());
 
     fn at(
         &mut self,
-        role: Role,
+        role: TrackRole,
         owner: Owner,
         kind: u8,
         name: Name<'_>,
@@ -272,10 +289,11 @@ impl PageTracks {
         at
     }
 
-    /// Who had a CPU.
-    pub fn running(&mut self, cpu: u32) -> &mut Spans {
-        let at =
-            self.at(Role::Running, Owner::Cpu(cpu), 0, Name::Main, || TrackColumns::Slices(Spans::of_cpu()));
+    /// The threads that had a CPU.
+    pub fn running(&mut self, cpu: u32) -> &mut SpanColumns {
+        let at = self.at(TrackRole::Running, Owner::Cpu(cpu), 0, Name::Main, || {
+            TrackColumns::Slices(SpanColumns::of_cpu())
+        });
         match &mut self.list[at].columns {
             TrackColumns::Slices(spans) => spans,
             _ => unreachable!("a CPU has slices alone under this role"),
@@ -284,14 +302,14 @@ impl PageTracks {
 
     /// Adds a track for the calls of one thread of a method trace, and returns its number.
     pub fn add_calls(&mut self, owner: Owner) -> usize {
-        let columns = TrackColumns::Calls(Spans::default());
-        self.list.push(PageTrack { role: Role::Methods, owner, name: String::new(), columns });
+        let columns = TrackColumns::Calls(SpanColumns::default());
+        self.list.push(PageTrack { role: TrackRole::Methods, owner, name: String::new(), columns });
         self.list.len() - 1
     }
 
     /// The calls of the track with this number.
     #[inline]
-    pub fn calls(&mut self, number: usize) -> Option<&mut Spans> {
+    pub fn calls(&mut self, number: usize) -> Option<&mut SpanColumns> {
         match &mut self.list.get_mut(number)?.columns {
             TrackColumns::Calls(spans) => Some(spans),
             _ => None,
@@ -318,7 +336,7 @@ impl PageTracks {
         self.list.iter().filter_map(last).max()
     }
 
-    /// Ends what is open. `start` and `end` are those of the trace, ns.
+    /// Ends the open slices. `start` and `end` are those of the trace, ns.
     pub fn finish(&mut self, start: u64, end: u64) {
         for track in &mut self.list {
             match &mut track.columns {
@@ -331,12 +349,146 @@ impl PageTracks {
 
     /// The track on which an arrow of a thread begins or ends: its states, or else another one of its own.
     pub fn of_thread(&self, tid: i32) -> Option<usize> {
-        let roles = [Role::States, Role::Atrace, Role::Events, Role::Markers];
+        let roles = [TrackRole::States, TrackRole::Atrace, TrackRole::Events, TrackRole::Markers];
         roles.iter().find_map(|role| self.main.get(&(*role, Owner::Thread(tid))).copied())
     }
 
     /// The slices or the instants of a program's own track, on which an arrow begins or ends.
     pub fn of_own_track(&self, id: TrackId) -> Option<usize> {
         [0, 3].iter().find_map(|kind| self.own.get(&(id, *kind)).copied())
+    }
+}
+
+/// The measures of a frame, ns: its time by androidx's `frameDurationCpuMs`, and by how much it ended
+/// after its deadline.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FrameTimes {
+    pub cpu: u64,
+    pub overrun: i64,
+}
+
+/// One frame.
+struct PageFrame {
+    start: u64,
+    end: u64,
+    label: u32,
+    args: Option<u32>,
+    flags: u8,
+    times: Option<FrameTimes>,
+}
+
+/// Frames as they come: those whose end is not known come last.
+#[derive(Default)]
+pub(super) struct PageFrames {
+    list: Vec<PageFrame>,
+    /// The columns that are made of them at the end.
+    spans: SpanColumns,
+    /// The measures of each; empty for a row of frames that were not.
+    times: Vec<FrameTimes>,
+}
+
+impl PageFrames {
+    /// Adds a frame of FrameTimeline; `label` and `args` are numbers of strings.
+    pub fn push(&mut self, span: Span, label: u32, args: u32, is_late: bool) {
+        let flags = if span.open { NO_END } else { 0 } | if is_late { LATE } else { 0 };
+        let Span { start, end, .. } = span;
+        self.list.push(PageFrame { start, end, label, args: Some(args), flags, times: None });
+    }
+
+    /// Adds a frame from `start` to `end`, ns, that was measured.
+    pub fn push_measured(&mut self, start: u64, end: u64, label: u32, flags: u8, times: FrameTimes) {
+        self.list.push(PageFrame { start, end, label, args: None, flags, times: Some(times) });
+    }
+
+    /// The earliest time, ns.
+    pub fn first(&self) -> Option<u64> {
+        self.list.iter().map(|frame| frame.start).min()
+    }
+
+    /// The latest time, ns.
+    pub fn last(&self) -> Option<u64> {
+        self.list.iter().map(|frame| frame.end).max()
+    }
+
+    /// Orders the frames by their begins, and gives each the first lane that is free then.
+    pub fn finish(&mut self) {
+        let mut list = std::mem::take(&mut self.list);
+        list.sort_by_key(|frame| frame.start);
+        let mut lanes = 0;
+        let mut free: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
+        let mut busy: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        for PageFrame { start, end, label, args, flags, times } in list {
+            while busy.peek().is_some_and(|Reverse((end, _))| *end <= start) {
+                free.extend(busy.pop().map(|Reverse((_, lane))| Reverse(lane)));
+            }
+            let lane = free.pop().map_or(lanes, |Reverse(lane)| lane);
+            lanes = lanes.max(lane + 1);
+            busy.push(Reverse((end, lane)));
+            self.spans.add_slice(&LaneSlice { start, end, label, lane, flags });
+            if let Some(args) = args {
+                self.spans.set_last_args(args);
+            }
+            self.times.extend(times);
+        }
+    }
+}
+
+impl EncodedColumns for PageFrames {
+    fn count(&self) -> usize {
+        self.spans.count()
+    }
+
+    fn range(&self) -> Option<(u64, u64)> {
+        self.spans.range()
+    }
+
+    fn depth(&self) -> usize {
+        self.spans.depth()
+    }
+
+    fn names(&self) -> Vec<ColumnName> {
+        let mut names = self.spans.names();
+        if !self.times.is_empty() {
+            names.push(ColumnName::new("cpu", encoding::VARINT));
+            names.push(ColumnName::new("overrun", encoding::ZIGZAG));
+        }
+        names
+    }
+
+    fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
+        self.spans.encode(base, out);
+        self.times.iter().for_each(|times| varint::push(out, times.cpu));
+        self.times.iter().for_each(|times| varint::push(out, varint::zigzag(times.overrun)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_overlap_lie_on_different_lanes_whatever_their_order() {
+        let mut frames = PageFrames::default();
+        for (start, end) in [(0, 20), (10, 30), (20, 25), (26, 40), (5, 50)] {
+            frames.push(Span { start, end, open: end == 50 }, start as u32, 9, start == 10);
+        }
+        assert_eq!((frames.first(), frames.last()), (Some(0), Some(50)));
+        frames.finish();
+        let lanes: Vec<(usize, u32, u64)> = frames.spans.slices().collect();
+        assert_eq!(lanes, [(0, 0, 20), (1, 5, 45), (2, 10, 20), (0, 20, 5), (0, 26, 14)]);
+        assert_eq!((frames.count(), frames.names().len()), (5, 6));
+    }
+
+    #[test]
+    fn the_measures_of_frames_stay_with_them_when_they_are_ordered() {
+        let mut frames = PageFrames::default();
+        for (start, cpu, overrun) in [(20, 7, -3), (10, 5, 4)] {
+            frames.push_measured(start, start + 5, 0, LATE, FrameTimes { cpu, overrun });
+        }
+        frames.finish();
+        let mut out = Vec::new();
+        frames.encode(&Base { start: 10, thread: &|_| None }, &mut out);
+        // Starts, durations, depths, names, flags, CPU times, overruns.
+        assert_eq!(out, [0, 10, 5, 5, 0, 0, 0, 0, LATE, LATE, 5, 7, 8, 5]);
     }
 }

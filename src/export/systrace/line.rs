@@ -208,7 +208,7 @@ impl EventPrinter {
         }
     }
 
-    /// Why arguments of the event's print format are printed as `?`, if a limit is the reason.
+    /// The limit because of which arguments of the event's print format are printed as `?`, if there is one.
     pub fn too_complex(&self) -> Option<&PrintFmtError> {
         match &self.layout {
             EventLayout::Format(format) => format.too_complex(),
@@ -349,13 +349,12 @@ impl EventPrinter {
                         break;
                     }
                     out.extend_from_slice(b"\n => ");
-                    match user {
-                        true => {
-                            out.extend_from_slice(b" <");
-                            push_hex(out, entry);
-                            out.push(b'>');
-                        }
-                        false => self.context.symbol(entry, false, out),
+                    if *user {
+                        out.extend_from_slice(b" <");
+                        push_hex(out, entry);
+                        out.push(b'>');
+                    } else {
+                        self.context.symbol(entry, false, out);
                     }
                 }
             }

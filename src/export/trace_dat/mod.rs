@@ -54,7 +54,7 @@ struct DatWriter {
     unfit_flags: u64,
 }
 
-/// Why an event cannot be written.
+/// The reason why an event cannot be written.
 #[derive(Debug, thiserror::Error)]
 enum DatWriteError {
     #[error("CPU {0} is more than any machine has ({MAX_CPUS})")]
@@ -125,9 +125,9 @@ impl DatWriter {
         }
         let lines = |map: &mut dyn Iterator<Item = (i32, Vec<u8>)>| {
             let mut out = Vec::new();
-            for (tid, what) in map {
+            for (tid, text) in map {
                 out.extend_from_slice(format!("{tid} ").as_bytes());
-                out.extend(what.into_iter().map(|b| if b == b'\n' { b' ' } else { b }));
+                out.extend(text.into_iter().map(|b| if b == b'\n' { b' ' } else { b }));
                 out.push(b'\n');
             }
             out

@@ -175,10 +175,11 @@ fn placed(kind: &EventType) -> (Vec<Field>, String) {
 
 /// A print format that prints `name=value` for each field.
 fn print_fmt(fields: &[Field]) -> String {
-    let (mut fmt, mut args) = (String::new(), String::new());
+    let mut fmt = String::new();
+    let mut args = String::new();
     for field in fields {
         let name = &field.name;
-        let (how, arg) = match field.ty {
+        let (conversion, arg) = match field.ty {
             FieldType::Int => ("%ld", format!("REC->{}", identifier(name))),
             FieldType::Uint => ("%lu", format!("REC->{}", identifier(name))),
             FieldType::DataLocStr => ("%s", format!("__get_str({})", identifier(name))),
@@ -187,7 +188,7 @@ fn print_fmt(fields: &[Field]) -> String {
         };
         let is_text = fields.len() == 1 && *name == crate::formats::TEXT_FIELD;
         let label = if is_text { String::new() } else { format!("{name}=") };
-        fmt.push_str(&format!("{}{label}{how}", if fmt.is_empty() { "" } else { " " }));
+        fmt.push_str(&format!("{}{label}{conversion}", if fmt.is_empty() { "" } else { " " }));
         args.push_str(", ");
         args.push_str(&arg);
     }

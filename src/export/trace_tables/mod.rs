@@ -3,19 +3,14 @@
 //! The sink receives slices, states and counters as they end, and keeps only what is open. The method
 //! profile is not made here: it follows the records of a method trace, not the timeline.
 
-mod cause_rows;
-mod large_tables;
-mod launch_row;
+mod end_rows;
 mod open_slices;
 mod sink;
-mod thread_rows;
-mod trace_row;
-mod utid;
 
 use std::collections::BTreeMap;
 use std::io;
 
-use self::cause_rows::push_causes;
+use self::end_rows::push_causes;
 use self::sink::TableSink;
 use crate::formats::input::Input;
 use crate::formats::{Event, EventType, Head, Order, Sink, SinkAdapter};
@@ -26,9 +21,8 @@ use crate::timeline::{
 use crate::tracks::{Both, TrackBuilder};
 use crate::why;
 
-pub use large_tables::LargeTables;
-pub use trace_row::{TraceFacts, push_source, push_trace, realtime};
-pub use utid::utid;
+pub use end_rows::{TraceFacts, push_source, push_trace, realtime};
+pub use sink::{LargeTables, utid};
 
 /// A timeline of which the rows are made.
 pub struct Tabulated {

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 /// A slice that has begun.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OpenSlice {
+pub(super) struct StackedSlice {
     /// The slice's number in its trace.
     pub id: u64,
     /// The time of the slices in it that have ended, ns.
@@ -30,19 +30,19 @@ pub(super) struct EndedSlice {
 
 /// The open slices of each thread or track, outermost first.
 #[derive(Debug)]
-pub(super) struct OpenSlices<K> {
-    open: HashMap<K, Vec<OpenSlice>>,
+pub(super) struct SliceStacks<K> {
+    open: HashMap<K, Vec<StackedSlice>>,
 }
 
-impl<K> Default for OpenSlices<K> {
+impl<K> Default for SliceStacks<K> {
     fn default() -> Self {
-        OpenSlices { open: HashMap::new() }
+        SliceStacks { open: HashMap::new() }
     }
 }
 
-impl<K: Eq + Hash> OpenSlices<K> {
+impl<K: Eq + Hash> SliceStacks<K> {
     pub fn begin(&mut self, place: K, id: u64, cpu_ns: Option<u64>) {
-        self.open.entry(place).or_default().push(OpenSlice { id, inside_ns: 0, cpu_ns });
+        self.open.entry(place).or_default().push(StackedSlice { id, inside_ns: 0, cpu_ns });
     }
 
     /// The innermost open slice.
@@ -59,8 +59,13 @@ impl<K: Eq + Hash> OpenSlices<K> {
         if let Some(outer) = outer {
             outer.inside_ns = outer.inside_ns.saturating_add(ns);
         }
-        let (depth, exclusive_ns) = (open.len(), ns.saturating_sub(slice.inside_ns));
-        Some(EndedSlice { id: slice.id, parent, depth, exclusive_ns, cpu_ns: slice.cpu_ns })
+        Some(EndedSlice {
+            id: slice.id,
+            parent,
+            depth: open.len(),
+            exclusive_ns: ns.saturating_sub(slice.inside_ns),
+            cpu_ns: slice.cpu_ns,
+        })
     }
 }
 
@@ -97,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_exclusive_time_of_a_slice_is_without_the_slices_in_it() {
-        let mut slices = OpenSlices::default();
+        let mut slices = SliceStacks::default();
         for id in 0..3 {
             slices.begin(7, id, None);
         }

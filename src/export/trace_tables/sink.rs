@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::large_tables::LargeTables;
-use super::open_slices::{CpuTimes, OpenSlices};
-use super::utid::utid;
+use super::open_slices::{CpuTimes, SliceStacks};
 use crate::formats::{CounterValue, Event, EventType, Head, TimelineFrame, event_catalog};
 use crate::measure::Finder;
 use crate::tables::{Cell, TableId, TraceRows};
@@ -15,6 +13,21 @@ use crate::tracks::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
     Task, Tasks, ThreadState, TrackSink, counter_number,
 };
+
+/// The tables that are large, and are empty unless they are wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LargeTables {
+    /// `method_call`: a row for each call of a method.
+    pub method_calls: bool,
+    /// `event`: a row for each kernel event as it was recorded.
+    pub events: bool,
+}
+
+/// The thread's number in all tables: the kernel's id, or a negative number that stands for a thread of a
+/// method trace which no kernel thread is known to be.
+pub fn utid(thread: &MethodThread) -> i64 {
+    thread.tid.map_or(-1 - i64::from(thread.index), i64::from)
+}
 
 /// An asynchronous slice that has begun.
 pub(super) struct OpenAsync {
@@ -34,10 +47,10 @@ pub(super) struct TableSink<'r> {
     /// The fields of the last event as text.
     args: Vec<u8>,
     next_id: u64,
-    slices: OpenSlices<i32>,
-    track_slices: OpenSlices<u32>,
+    slices: SliceStacks<i32>,
+    track_slices: SliceStacks<u32>,
     /// By [`MethodThread::index`].
-    calls: OpenSlices<u32>,
+    calls: SliceStacks<u32>,
     asyncs: BTreeMap<AsyncKey, Vec<OpenAsync>>,
     cpu_times: CpuTimes,
     /// By [`MethodThread::index`].
@@ -73,9 +86,9 @@ impl<'r> TableSink<'r> {
             large,
             args: Vec::new(),
             next_id: 0,
-            slices: OpenSlices::default(),
-            track_slices: OpenSlices::default(),
-            calls: OpenSlices::default(),
+            slices: SliceStacks::default(),
+            track_slices: SliceStacks::default(),
+            calls: SliceStacks::default(),
             asyncs: BTreeMap::new(),
             cpu_times: CpuTimes::default(),
             method_threads: BTreeMap::new(),
@@ -143,7 +156,8 @@ impl<'r> TableSink<'r> {
     }
 
     fn async_row(&mut self, pid: i32, cookie: i64, slice: &OpenAsync, span: Span) -> io::Result<()> {
-        let (track, name) = (slice.track.as_deref().map(text), text(&slice.name));
+        let track = slice.track.as_deref().map(text);
+        let name = text(&slice.name);
         let row = SliceRow {
             id: slice.id,
             kind: "async",
@@ -214,8 +228,12 @@ impl TrackSink for TableSink<'_> {
         let key = || (pid, slice.track.unwrap_or(slice.name).to_vec(), slice.cookie);
         match slice.edge {
             AsyncEdge::Begin => {
-                let (track, name) = (slice.track.map(<[u8]>::to_vec), slice.name.to_vec());
-                let open = OpenAsync { id: self.new_id(), start: slice.ts, track, name };
+                let open = OpenAsync {
+                    id: self.new_id(),
+                    start: slice.ts,
+                    track: slice.track.map(<[u8]>::to_vec),
+                    name: slice.name.to_vec(),
+                };
                 self.asyncs.entry(key()).or_default().push(open);
                 Ok(())
             }
@@ -236,7 +254,8 @@ impl TrackSink for TableSink<'_> {
                 )
             }
             AsyncEdge::Instant => {
-                let (track, name) = (slice.track.map(text), text(slice.name));
+                let track = slice.track.map(text);
+                let name = text(slice.name);
                 let row =
                     SliceRow { id: self.new_id(), kind: "instant", pid: Some(pid), ..SliceRow::default() };
                 self.slice(&SliceRow { track: track.as_deref(), name: &name, ..row }, at(slice.ts))
@@ -371,7 +390,8 @@ impl TrackSink for TableSink<'_> {
         self.finder.track_slice(track, span, name);
         let Some(slice) = self.track_slices.end(&track.id.0, ns(span)) else { return Ok(()) };
         let (pid, tid) = track.place();
-        let (name, label) = (text(name), track.label());
+        let name = text(name);
+        let label = track.label();
         let row = SliceRow {
             id: slice.id,
             parent: slice.parent,
@@ -390,7 +410,8 @@ impl TrackSink for TableSink<'_> {
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
         self.finder.instant(ts, name);
         let (pid, tid) = track.place();
-        let (name, label) = (text(name), track.label());
+        let name = text(name);
+        let label = track.label();
         let row = SliceRow {
             id: self.new_id(),
             parent: self.track_slices.innermost(&track.id.0),

@@ -78,7 +78,8 @@ pub fn call_events(
     stacks.finish(trace.may_wrap());
     let EventCollector { mut threads, unentered, .. } = stacks.visitor;
     for ((thread, unentered), state) in threads.iter_mut().zip(unentered).zip(&stacks.threads) {
-        (thread.first, thread.last) = (state.first[clock], state.last[clock]);
+        thread.first = state.first[clock];
+        thread.last = state.last[clock];
         let at = thread.first;
         let begins = unentered.into_iter().rev().map(|method| CallEvent { at, method, begins: true });
         thread.events.splice(0..0, begins);

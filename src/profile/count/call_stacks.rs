@@ -4,7 +4,7 @@
 //! Two rules make the profile. [`exit_effect`] decides which calls a record ends. And the time between two
 //! records of a thread counts for the call that is innermost between them, whatever the second record is.
 
-use super::time_pair::{add, since};
+use super::{add, since};
 use crate::formats::art_method::NONE;
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::records::{ExitBit, RecordSink};
@@ -183,7 +183,8 @@ mod tests {
     #[test]
     fn a_record_of_a_file_that_was_overwritten_since_it_was_opened_is_left_out() {
         let mut stacks = CallStacks::new(1, Entered::default());
-        let (enter, exit) = (ExitBit::ENTER, ExitBit::EXIT);
+        let enter = ExitBit::ENTER;
+        let exit = ExitBit::EXIT;
         for (thread, method, exit) in [(0, NONE, enter), (0, 5, enter), (0, NONE, exit), (7, 5, enter)] {
             stacks.record(thread, method, exit, [1; 2]);
         }

@@ -12,7 +12,7 @@ use std::hint::select_unpredictable;
 use rustc_hash::FxHashMap;
 
 use super::selection::{ProfileSelection, stream};
-use super::time_pair::{PackedTicks, TimePair, add, since};
+use super::{add, since};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::records::{ExitBit, RecordSink};
 use crate::formats::art_method::{CallAnomalies, MAX_WORKERS, MethodTrace, Ticks};
@@ -74,13 +74,13 @@ const PARALLEL_FROM_RECORDS: u64 = 100_000;
 
 impl FlatProfile {
     /// Profiles the selected records. The threads of the trace are distributed over the processors.
-    pub fn of(trace: &MethodTrace<'_>, selection: &ProfileSelection) -> FlatProfile {
+    pub fn from_trace(trace: &MethodTrace<'_>, selection: &ProfileSelection) -> FlatProfile {
         FlatProfile::run(trace, selection, trace.methods().len(), None)
     }
 
     /// Profiles groups of methods as if each group were one method. `groups` gives each method's group, of
     /// which there are `count`. A call from one method of a group to another then counts as a recursive call.
-    pub(in crate::profile) fn of_groups(
+    pub(in crate::profile) fn from_groups(
         trace: &MethodTrace<'_>,
         selection: &ProfileSelection,
         groups: &[u32],
@@ -141,9 +141,107 @@ fn collect<T: TimePair>(counters: Vec<FlatCounter<T>>) -> FlatProfile {
     flat
 }
 
+/// Both times of a record, or both of a sum or a difference of times, in the form that the flat profile
+/// calculates with: as two numbers of 64 bits, or as the two halves of one. Records of versions 1 to 3 have
+/// 32 bits for each time, so that one addition or subtraction serves both clocks.
+trait TimePair: Copy + Default {
+    /// Takes over times in ticks.
+    fn from_ticks(at: Ticks) -> Self;
+    /// The times in ticks.
+    fn ticks(self) -> Ticks;
+    /// Whether this time is earlier than `other` in either clock.
+    fn is_before(self, other: Self) -> bool;
+    /// The sum in both clocks.
+    fn plus(self, more: Self) -> Self;
+    /// The difference in both clocks. It has no meaning where this time is earlier.
+    fn minus(self, earlier: Self) -> Self;
+    /// The bits that `mask` has.
+    fn masked(self, mask: u64) -> Self;
+}
+
+impl TimePair for Ticks {
+    #[inline(always)]
+    fn from_ticks(at: Ticks) -> Ticks {
+        at
+    }
+
+    #[inline(always)]
+    fn ticks(self) -> Ticks {
+        self
+    }
+
+    #[inline(always)]
+    fn is_before(self, other: Ticks) -> bool {
+        self[0] < other[0] || self[1] < other[1]
+    }
+
+    #[inline(always)]
+    fn plus(self, more: Ticks) -> Ticks {
+        [self[0].wrapping_add(more[0]), self[1].wrapping_add(more[1])]
+    }
+
+    #[inline(always)]
+    fn minus(self, earlier: Ticks) -> Ticks {
+        [self[0].wrapping_sub(earlier[0]), self[1].wrapping_sub(earlier[1])]
+    }
+
+    #[inline(always)]
+    fn masked(self, mask: u64) -> Ticks {
+        [self[0] & mask, self[1] & mask]
+    }
+}
+
+/// Two times below 2^32 ticks in one number: the first in the low half, the second in the high half.
+///
+/// No half overflows into the other: a time is subtracted from a later one, and what is summed are the times
+/// of calls that follow each other within one call.
+#[derive(Debug, Clone, Copy, Default)]
+struct PackedTicks(u64);
+
+impl PackedTicks {
+    /// Whether all times of the selected records are below 2^32 ticks.
+    fn hold(trace: &MethodTrace<'_>, selection: &ProfileSelection) -> bool {
+        // The time inside of a window is a sum of steps, which may be longer where the clock was set back.
+        trace.has_fixed_records() && !trace.may_wrap() && selection.window.is_none()
+    }
+}
+
+impl TimePair for PackedTicks {
+    #[inline(always)]
+    fn from_ticks(at: Ticks) -> PackedTicks {
+        PackedTicks(at[0] | at[1] << 32)
+    }
+
+    #[inline(always)]
+    fn ticks(self) -> Ticks {
+        [self.0 & u64::from(u32::MAX), self.0 >> 32]
+    }
+
+    #[inline(always)]
+    fn is_before(self, other: PackedTicks) -> bool {
+        // Where the high halves are equal, the second comparison is that of the low halves again.
+        (self.0 as u32) < other.0 as u32 || self.0 < other.0
+    }
+
+    #[inline(always)]
+    fn plus(self, more: PackedTicks) -> PackedTicks {
+        PackedTicks(self.0.wrapping_add(more.0))
+    }
+
+    #[inline(always)]
+    fn minus(self, earlier: PackedTicks) -> PackedTicks {
+        PackedTicks(self.0.wrapping_sub(earlier.0))
+    }
+
+    #[inline(always)]
+    fn masked(self, mask: u64) -> PackedTicks {
+        PackedTicks(self.0 & mask)
+    }
+}
+
 /// One open call.
 #[derive(Debug, Clone, Copy, Default)]
-struct Frame<T> {
+struct FlatFrame<T> {
     /// Time of the record that entered the method.
     entry: T,
     /// Time of the calls inside that have ended.
@@ -166,7 +264,7 @@ const FRAMES_BELOW: usize = 2;
 struct ThreadStack<T> {
     /// The frames below the first call, those of the open calls, and room for one more at least. Empty until
     /// the thread's first record.
-    frames: Vec<Frame<T>>,
+    frames: Vec<FlatFrame<T>>,
     /// The number of open calls.
     depth: usize,
     first: T,
@@ -269,7 +367,7 @@ impl<T: TimePair> FlatCounter<T> {
         stat.calls += recursive ^ 1;
         stat.recursive += recursive;
         caller.inner = caller.inner.plus(total.masked(leave.wrapping_neg()));
-        *next = Frame { entry: at, inner: T::default(), method: method | (recursive as u32) << 31 };
+        *next = FlatFrame { entry: at, inner: T::default(), method: method | (recursive as u32) << 31 };
         stack.calls += leave;
         stack.depth = (stack.depth + 1).wrapping_sub((leave as usize) << 1);
     }
@@ -278,7 +376,8 @@ impl<T: TimePair> FlatCounter<T> {
     #[cold]
     #[inline(never)]
     fn count_step_back(&mut self, thread: u32, method: u32, exit: ExitBit, at: T) {
-        let (now, last) = (at.ticks(), self.threads[thread as usize].last.ticks());
+        let now = at.ticks();
+        let last = self.threads[thread as usize].last.ticks();
         self.anomalies.time_steps_back += 1;
         self.count(thread, method, exit, T::from_ticks([now[0].max(last[0]), now[1].max(last[1])]));
     }
@@ -289,10 +388,11 @@ impl<T: TimePair> FlatCounter<T> {
     fn count_with_more_room(&mut self, thread: u32, method: u32, exit: ExitBit, at: T) {
         let stack = &mut self.threads[thread as usize];
         if stack.is_seen() {
-            stack.frames.resize(2 * stack.frames.len(), Frame::default());
+            stack.frames.resize(2 * stack.frames.len(), FlatFrame::default());
         } else {
-            (stack.first, stack.last) = (at, at);
-            stack.frames = vec![Frame { method: OUTSIDE, ..Frame::default() }; FRAMES_BELOW + 1];
+            stack.first = at;
+            stack.last = at;
+            stack.frames = vec![FlatFrame { method: OUTSIDE, ..FlatFrame::default() }; FRAMES_BELOW + 1];
         }
         self.count(thread, method, exit, at);
     }
@@ -336,8 +436,8 @@ impl<T: TimePair> FlatCounter<T> {
     fn finish(&mut self, may_wrap: bool) {
         for thread in 0..self.threads.len() {
             let stack = &self.threads[thread];
-            let (open, last) = (stack.depth, stack.last);
-            self.anomalies.open_at_end += open as u64;
+            let last = stack.last;
+            self.anomalies.open_at_end += stack.depth as u64;
             if may_wrap && stack.is_seen() {
                 self.anomalies.reached(last.ticks());
             }
@@ -449,9 +549,9 @@ pub(in crate::profile) mod tests {
             let bytes = random_trace(seed, 1_000);
             let trace = MethodTrace::parse(&bytes).unwrap();
             for selection in [&all, &window] {
-                let flat = FlatProfile::of(&trace, selection);
-                let tree = CallTree::of(&trace, selection, TreeOptions::default());
-                let graph = CallGraph::of(&tree, trace.methods().len());
+                let flat = FlatProfile::from_trace(&trace, selection);
+                let tree = CallTree::from_trace(&trace, selection, TreeOptions::default());
+                let graph = CallGraph::from_tree(&tree, trace.methods().len());
                 assert_eq!(flat.anomalies, tree.anomalies, "seed {seed}");
                 for (flat, graph) in flat.methods.iter().zip(&graph.methods) {
                     assert_eq!([flat.calls, flat.recursive], graph.calls, "seed {seed}");
@@ -467,5 +567,21 @@ pub(in crate::profile) mod tests {
         let CallAnomalies { exits_without_enter, unmatched_exits, missing_exits, .. } = anomalies;
         assert!(exits_without_enter > 0 && unmatched_exits > 0 && missing_exits > 0, "{anomalies:?}");
         assert!(anomalies.open_at_end > 0 && anomalies.time_steps_back > 0, "{anomalies:?}");
+    }
+
+    #[test]
+    fn packed_times_compare_and_add_like_two_numbers() {
+        let times = [0, 1, 5, u64::from(u32::MAX) - 1, u64::from(u32::MAX)];
+        let pairs = || times.into_iter().flat_map(|a| times.map(|b| [a, b]));
+        for (earlier, later) in pairs().flat_map(|a| pairs().map(move |b| (a, b))) {
+            let packed = [earlier, later].map(PackedTicks::from_ticks);
+            assert_eq!(packed.map(PackedTicks::ticks), [earlier, later]);
+            assert_eq!(packed[1].is_before(packed[0]), later.is_before(earlier), "{earlier:?} {later:?}");
+            if !later.is_before(earlier) {
+                let spent = packed[1].minus(packed[0]);
+                assert_eq!(spent.ticks(), later.minus(earlier));
+                assert_eq!(packed[0].plus(spent).ticks(), later);
+            }
+        }
     }
 }

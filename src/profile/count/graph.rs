@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::time_pair::add;
+use super::add;
 use super::tree::{CallTree, ROOT};
 use crate::formats::art_method::Ticks;
 
@@ -56,7 +56,7 @@ pub struct CallGraph {
 
 impl CallGraph {
     /// The call graph of a tree whose dense method indexes lie below `methods`.
-    pub fn of(tree: &CallTree, methods: usize) -> CallGraph {
+    pub fn from_tree(tree: &CallTree, methods: usize) -> CallGraph {
         let mut graph = CallGraph { methods: vec![GraphStat::default(); methods], ..CallGraph::default() };
         let children = tree.children();
         let mut open = vec![0u32; methods];

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use super::add;
 use super::flat::{FlatProfile, MethodStat, ThreadStat};
-use super::time_pair::add;
 use super::tree::{CallNode, CallTree, ROOT};
 use crate::formats::art_method::{CPU, Ticks, WALL};
 use crate::formats::samples::{NO_STACK, Sample, SampleSink, SampleTables, StackTable};

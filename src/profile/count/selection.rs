@@ -65,14 +65,14 @@ pub(in crate::profile) fn stream(
 ) {
     let threads = selection.selected_threads();
     match selection.window.clone() {
-        Some(window) => stream_records(trace, threads, &mut WindowFilter::new(trace, window, sink)),
+        Some(window) => stream_records(trace, threads, &mut RecordWindow::new(trace, window, sink)),
         None => stream_records(trace, threads, sink),
     }
 }
 
 /// Cuts records to a window of time. Time outside of the window does not count, and the sink receives no
 /// calls that lie outside of it.
-struct WindowFilter<'a, S> {
+struct RecordWindow<'a, S> {
     sink: &'a mut S,
     from: u64,
     to: u64,
@@ -90,12 +90,12 @@ struct WindowThread {
     inside: bool,
 }
 
-impl<'a, S: RecordSink> WindowFilter<'a, S> {
+impl<'a, S: RecordSink> RecordWindow<'a, S> {
     fn new(trace: &MethodTrace<'_>, window_ns: Range<u64>, sink: &'a mut S) -> Self {
         let tick_ns = trace.header().tick_ns.max(1);
         let clock = if trace.header().clock.has_wall() { WALL } else { CPU };
         let threads = vec![WindowThread::default(); trace.threads().len()];
-        WindowFilter { sink, from: window_ns.start / tick_ns, to: window_ns.end / tick_ns, clock, threads }
+        RecordWindow { sink, from: window_ns.start / tick_ns, to: window_ns.end / tick_ns, clock, threads }
     }
 }
 
@@ -112,7 +112,7 @@ impl WindowThread {
     }
 }
 
-impl<S: RecordSink> RecordSink for WindowFilter<'_, S> {
+impl<S: RecordSink> RecordSink for RecordWindow<'_, S> {
     fn record(&mut self, thread: u32, method: u32, exit: ExitBit, at: Ticks) {
         let Some(state) = self.threads.get_mut(thread as usize) else { return };
         let now = at[self.clock];

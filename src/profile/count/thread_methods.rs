@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
+use super::add;
 use super::call_stacks::{CallStacks, CallVisitor, OpenCall};
 use super::flat::MethodStat;
 use super::selection::{ProfileSelection, stream};
-use super::time_pair::add;
 use crate::formats::art_method::{CPU, MethodTrace, Ticks, WALL};
 use crate::profile::names::TraceNames;
 use crate::profile::source::ProfileSource;
@@ -50,11 +50,12 @@ pub fn for_each<E>(
     mut visit: impl FnMut(&ThreadMethod<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let names = TraceNames::new(ProfileSource::Calls(trace));
-    let (has, tick_ns) = (ProfileSource::Calls(trace).columns(), trace.header().tick_ns);
+    let columns = ProfileSource::Calls(trace).columns();
+    let tick_ns = trace.header().tick_ns;
     for method in methods_of(trace) {
         let Some(traced) = trace.methods().get(method.method as usize) else { continue };
         let of_clock =
-            |clock: usize, ticks: Ticks| has.has(clock).then(|| ticks[clock].saturating_mul(tick_ns));
+            |clock: usize, ticks: Ticks| columns.has(clock).then(|| ticks[clock].saturating_mul(tick_ns));
         let MethodStat { calls, recursive, exclusive, inclusive } = method.stat;
         visit(&ThreadMethod {
             thread: method.thread,
@@ -86,7 +87,7 @@ struct Figures {
 
 /// The figures of all methods on all threads, by thread.
 fn methods_of(trace: &MethodTrace<'_>) -> Vec<Figures> {
-    let mut stacks = CallStacks::new(trace.threads().len(), Counter::default());
+    let mut stacks = CallStacks::new(trace.threads().len(), ThreadMethodCounter::default());
     let _pass = Pass::begin("profiling", trace.record_bytes());
     stream(trace, &ProfileSelection::default(), &mut stacks);
     stacks.finish(trace.may_wrap());
@@ -96,12 +97,12 @@ fn methods_of(trace: &MethodTrace<'_>) -> Vec<Figures> {
 }
 
 #[derive(Debug, Default)]
-struct Counter {
+struct ThreadMethodCounter {
     numbers: FxHashMap<u64, u32>,
     figures: Vec<Figures>,
 }
 
-impl Counter {
+impl ThreadMethodCounter {
     /// The number of the figures of a method on a thread.
     fn number(&mut self, thread: u32, method: u32) -> u32 {
         let next = self.figures.len() as u32;
@@ -113,13 +114,14 @@ impl Counter {
     }
 }
 
-impl CallVisitor for Counter {
+impl CallVisitor for ThreadMethodCounter {
     fn enter(&mut self, thread: u32, method: u32, _: Option<&OpenCall>, _: Ticks) -> u32 {
         let number = self.number(thread, method);
         let figures = &mut self.figures[number as usize];
-        match figures.open {
-            0 => figures.stat.calls += 1,
-            _ => figures.stat.recursive += 1,
+        if figures.open == 0 {
+            figures.stat.calls += 1;
+        } else {
+            figures.stat.recursive += 1;
         }
         figures.open += 1;
         number
@@ -156,7 +158,7 @@ mod tests {
         for seed in 1..=100 {
             let bytes = random_trace(seed, 1_000);
             let trace = MethodTrace::parse(&bytes).unwrap();
-            let flat = FlatProfile::of(&trace, &ProfileSelection::default());
+            let flat = FlatProfile::from_trace(&trace, &ProfileSelection::default());
             let mut sums = vec![MethodStat::default(); trace.methods().len()];
             for method in methods_of(&trace) {
                 sums[method.method as usize].add(&method.stat);

@@ -3,9 +3,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::add;
 use super::call_stacks::{CallStacks, CallVisitor, OpenCall};
 use super::selection::{ProfileSelection, stream};
-use super::time_pair::add;
 use crate::formats::art_method::records::{ExitBit, RecordSink};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Ticks};
 use crate::progress::Pass;
@@ -54,12 +54,15 @@ pub struct TreeOptions {
 
 impl CallTree {
     /// Builds the tree of the selected records.
-    pub fn of(trace: &MethodTrace<'_>, selection: &ProfileSelection, options: TreeOptions) -> CallTree {
+    pub fn from_trace(
+        trace: &MethodTrace<'_>,
+        selection: &ProfileSelection,
+        options: TreeOptions,
+    ) -> CallTree {
         let mut tree = CallTree::default();
         for thread in 0..trace.threads().len() as u32 {
-            let parent = thread;
             tree.nodes.push(CallNode {
-                parent,
+                parent: thread,
                 method: ROOT,
                 thread,
                 calls: 0,

@@ -38,8 +38,10 @@ pub(crate) fn to_dot(dump: &MethodDump, threshold: u64) -> String {
         }
         let row = &dump.rows[n];
         let name = row.name.as_ref().map_or(row.class.clone(), |name| format!("{}.{name}", row.class));
-        let (inclusive, exclusive) = (row.inclusive / 1_000, row.exclusive / 1_000);
-        let label = format!("[{}] {} ({inclusive}, {exclusive}, {})", row.index, escape(&name), row.calls[0]);
+        let inclusive_ms = row.inclusive / 1_000;
+        let exclusive_ms = row.exclusive / 1_000;
+        let times = format!("{inclusive_ms}, {exclusive_ms}, {}", row.calls[0]);
+        let label = format!("[{}] {} ({times})", row.index, escape(&name));
         let _ = writeln!(out, "node{}[label = \"{label}\"]", row.index);
         for child in &dump.children[n][0] {
             let other = &dump.rows[child.row];
@@ -65,15 +67,15 @@ fn escape(name: &str) -> String {
 /// The `dot` processes that run.
 static RUNNING: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
-/// How long to wait before looking again whether `dot`, which has closed its output, has ended.
-const END_CHECK_INTERVAL: Duration = Duration::from_millis(5);
+/// The time between two checks whether `dot`, which has closed its output, has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 fn running() -> MutexGuard<'static, Vec<Child>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends all `dot` processes, for a process that is about to end itself. Who waits for one of them then waits
-/// for that end.
+/// Ends all `dot` processes, for a process that is about to end itself. A thread that waits for one of them
+/// then waits for the process's end.
 pub(crate) fn end_all() {
     let mut running = running();
     running.iter_mut().for_each(|dot| drop(dot.kill()));
@@ -81,11 +83,11 @@ pub(crate) fn end_all() {
 }
 
 /// The time after which `dot` is ended. The time that Graphviz takes grows much faster than the graph.
-const TIME_LIMIT: Duration = Duration::from_secs(60);
+const DOT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs Graphviz's `dot`, which draws `graph`, and writes the picture to `out`.
 pub(crate) fn draw(graph: &str, picture: Picture, out: &mut dyn Write) -> Result<(), DrawError> {
-    draw_within(TIME_LIMIT, graph, picture, out)
+    draw_within(DOT_TIMEOUT, graph, picture, out)
 }
 
 fn draw_within(limit: Duration, graph: &str, picture: Picture, out: &mut dyn Write) -> Result<(), DrawError> {
@@ -155,6 +157,6 @@ fn wait(id: u32) -> io::Result<ExitStatus> {
             return running.swap_remove(at).wait();
         }
         drop(running);
-        std::thread::sleep(END_CHECK_INTERVAL);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

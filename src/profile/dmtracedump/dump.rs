@@ -95,11 +95,11 @@ pub(crate) struct MethodDump {
 
 impl MethodDump {
     /// Profiles a trace as the old tool did, in one clock.
-    pub(crate) fn of(trace: &MethodTrace<'_>, clock: usize) -> MethodDump {
+    pub(crate) fn from_trace(trace: &MethodTrace<'_>, clock: usize) -> MethodDump {
         let tree_options = TreeOptions { merge_undeclared: true, unentered_from_zero: true };
-        let tree = CallTree::of(trace, &ProfileSelection::default(), tree_options);
+        let tree = CallTree::from_trace(trace, &ProfileSelection::default(), tree_options);
         let declared = trace.counts().declared_methods as usize;
-        let graph = CallGraph::of(&tree, declared + 1);
+        let graph = CallGraph::from_tree(&tree, declared + 1);
         let micros = |ticks: [u64; 2]| ticks[clock].saturating_mul(trace.header().tick_ns) / 1_000;
         let mut rows = names(trace, declared);
         for row in &mut rows {
@@ -126,9 +126,12 @@ impl MethodDump {
         };
         // Each list distinguishes recursive calls on one side only, so edges that differ on the other side
         // add up.
-        let (mut parents, mut children) = (BTreeMap::new(), BTreeMap::new());
+        let mut parents = BTreeMap::new();
+        let mut children = BTreeMap::new();
         for (CallEdgeKey { caller, callee, caller_recursive, callee_recursive }, edge) in &graph.edges {
-            let (caller, callee, total) = (place(*caller), place(*callee), micros(edge.total));
+            let caller = place(*caller);
+            let callee = place(*callee);
+            let total = micros(edge.total);
             let of_calls = dump.rows[callee].calls.iter().sum();
             for (list, key) in [
                 (&mut parents, (callee, *callee_recursive, caller)),

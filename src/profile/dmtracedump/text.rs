@@ -42,7 +42,8 @@ fn exclusive(dump: &MethodDump, out: &mut impl Write) -> io::Result<()> {
     let mut sum = 0;
     for row in dump.by_exclusive().into_iter().take_while(|row| row.exclusive > 0) {
         sum += row.exclusive;
-        let (own, all) = (percent(row.exclusive, dump.total), percent(sum, dump.total));
+        let own = percent(row.exclusive, dump.total);
+        let all = percent(sum, dump.total);
         writeln!(out, "{:9}  {own:6.2} {all:6.2}  [{}] {}", row.exclusive, row.index, row.full_name())?;
     }
     Ok(())
@@ -55,8 +56,10 @@ fn inclusive(dump: &MethodDump, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "----------------------------------------------------")?;
         let own = percent(row.outermost_exclusive, row.inclusive);
         relatives(dump, row, &dump.parents[n], out)?;
-        let (index, share) = (format!("[{n}]"), percent(row.inclusive, dump.total));
-        let ([calls, recursive], inclusive) = (row.calls, row.inclusive);
+        let index = format!("[{n}]");
+        let share = percent(row.inclusive, dump.total);
+        let [calls, recursive] = row.calls;
+        let inclusive = row.inclusive;
         let name = row.full_name();
         writeln!(
             out,
@@ -85,12 +88,13 @@ fn relatives(
         }
         for relative in list {
             let other = &dump.rows[relative.row];
-            let share = match recursive {
-                true => format!("{:6}", ""),
-                false => format!("{:5.1}%", percent(relative.total, row.inclusive)),
+            let share = if recursive {
+                format!("{:6}", "")
+            } else {
+                format!("{:5.1}%", percent(relative.total, row.inclusive))
             };
-            let (index, calls, all, total) =
-                (format!("[{}]", other.index), relative.calls, relative.of_calls, relative.total);
+            let index = format!("[{}]", other.index);
+            let DumpRelative { calls, of_calls: all, total, .. } = relative;
             let name = other.full_name();
             writeln!(out, "{:6} {:5}   {share} {index:>6} {calls:6}/{all:<6} {total:9} {name}", "", "")?;
         }
@@ -107,7 +111,8 @@ fn groups(
     let mut sum = 0;
     for group in groups.iter().take_while(|group| group.exclusive > 0) {
         sum += group.exclusive;
-        let (share, all) = (percent(group.exclusive, dump.total), percent(sum, dump.total));
+        let share = percent(group.exclusive, dump.total);
+        let all = percent(sum, dump.total);
         let [calls, recursive] = group.calls;
         writeln!(
             out,
@@ -117,9 +122,11 @@ fn groups(
         let mut inner = 0;
         for row in &group.rows {
             inner += row.exclusive;
-            let (share, all) = (percent(row.exclusive, group.exclusive), percent(inner, group.exclusive));
-            let ([calls, recursive], index, name) = (row.calls, row.index, name(row));
-            let (own, total) = (row.exclusive, row.inclusive);
+            let share = percent(row.exclusive, group.exclusive);
+            let all = percent(inner, group.exclusive);
+            let [calls, recursive] = row.calls;
+            let name = name(row);
+            let DumpRow { exclusive: own, inclusive: total, index, .. } = row;
             writeln!(
                 out,
                 "{own:9} {total:9} {share:7.1} {all:7.1} {calls:6}+{recursive:<6} [{index}] {name}"

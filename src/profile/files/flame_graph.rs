@@ -26,8 +26,8 @@ const FRAMES_WIDTH: f64 = 1_180.0;
 /// The width of a character of inferno's font, in pixels.
 const CHARACTER_WIDTH: f64 = 12.0 * 0.59;
 
-/// What a flame graph shows beside its frames.
-pub(in crate::profile) struct FlameGraph<'a> {
+/// The title, the unit and the colours of a flame graph.
+pub(super) struct FlameGraph<'a> {
     /// The file, the threads and the clock.
     pub title: &'a str,
     /// The unit of the times (`µs`).
@@ -46,12 +46,7 @@ struct NothingToDraw;
 
 impl FlameGraph<'_> {
     /// Draws the paths with at most `max_depth` names.
-    pub(in crate::profile) fn draw(
-        &self,
-        stacks: &FoldedStacks,
-        max_depth: u32,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    pub(super) fn draw(&self, stacks: &FoldedStacks, max_depth: u32, out: &mut impl Write) -> io::Result<()> {
         if stacks.is_empty() {
             return Err(io::Error::other(NothingToDraw));
         }
@@ -81,12 +76,11 @@ impl FlameGraph<'_> {
         let mut colors = PaletteMap::default();
         colors.insert("", color(OTHER, ""));
         for (name, is_method) in stacks.names() {
-            let base = match is_method && !name.starts_with('(') {
-                true => {
-                    let origin = CodeOrigin::of(name, self.app);
-                    COLORS.iter().find(|(of, ..)| *of == origin).map_or(OTHER, |(.., color)| *color)
-                }
-                false => OTHER,
+            let base = if is_method && !name.starts_with('(') {
+                let origin = CodeOrigin::from_method_name(name, self.app);
+                COLORS.iter().find(|(of, ..)| *of == origin).map_or(OTHER, |(.., color)| *color)
+            } else {
+                OTHER
             };
             colors.insert(name, color(base, name));
         }
@@ -123,15 +117,12 @@ impl FlameGraph<'_> {
         let mut entry = |[r, g, b]: [u8; 3], name: &str| {
             text += &format!("<tspan fill=\"rgb({r},{g},{b})\">\u{25a0}</tspan> {name}\u{2003}");
         };
-        match self.compared {
-            true => {
-                entry([255, 90, 90], "slower");
-                entry([90, 90, 255], "faster");
-            }
-            false => {
-                COLORS.iter().for_each(|(_, name, color)| entry(*color, name));
-                entry(OTHER, "threads and sums");
-            }
+        if self.compared {
+            entry([255, 90, 90], "slower");
+            entry([90, 90, 255], "faster");
+        } else {
+            COLORS.iter().for_each(|(_, name, color)| entry(*color, name));
+            entry(OTHER, "threads and sums");
         }
         text + "</text>"
     }
@@ -161,7 +152,8 @@ fn relabelled(frame: &str) -> Option<(&str, String, &str)> {
 fn label(name: &str, room: usize) -> String {
     let dots: Vec<usize> = name.rmatch_indices('.').map(|(at, _)| at).collect();
     let from = |dot: usize| dots.get(dot).map_or(name, |at| &name[at + 1..]);
-    let (class, method) = (from(1), from(0));
+    let class = from(1);
+    let method = from(0);
     match [name, class, method].into_iter().find(|form| form.chars().count() <= room) {
         Some(form) => form.to_owned(),
         None if room < 3 => String::new(),
@@ -237,17 +229,17 @@ const LIBRARIES: [&str; 35] = [
 
 /// The origin of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::profile) enum CodeOrigin {
+enum CodeOrigin {
     App,
     Library,
     Framework,
 }
 
 impl CodeOrigin {
-    /// The origin of the method with this full name. What begins with one of the packages `app` is the app's,
-    /// and what does not is not. Without any such package all that is neither the framework nor a known
-    /// library counts as the app's.
-    pub(in crate::profile) fn of(method: &str, app: &[String]) -> CodeOrigin {
+    /// The origin of the method with this full name. A method in one of the packages `app` is the app's,
+    /// and no other one is. Without any such package all methods that are neither the framework's nor a
+    /// known library's count as the app's.
+    fn from_method_name(method: &str, app: &[String]) -> CodeOrigin {
         let within = |package: &&str| is_within(method, package);
         if app.iter().any(|package| is_within(method, package)) {
             return CodeOrigin::App;
@@ -297,7 +289,7 @@ mod tests {
     use super::CodeOrigin::{App, Framework, Library};
     #[test]
     fn packages_tell_the_app_from_libraries_and_the_framework() {
-        let guess = |method| CodeOrigin::of(method, &[]);
+        let guess = |method| CodeOrigin::from_method_name(method, &[]);
         assert_eq!(guess("com.example.Main.run"), App);
         assert_eq!(guess("androids.Main.run"), App);
         assert_eq!(guess("a.a"), App);
@@ -312,7 +304,7 @@ mod tests {
     #[test]
     fn with_the_app_s_packages_the_rest_is_a_library() {
         let app = ["com.example".to_owned(), "kotlin.mine.".to_owned()];
-        let told = |method| CodeOrigin::of(method, &app);
+        let told = |method| CodeOrigin::from_method_name(method, &app);
         assert_eq!(told("com.example.Main.run"), App);
         assert_eq!(told("com.example$Main.run"), App);
         assert_eq!(told("com.examples.Main.run"), Library);

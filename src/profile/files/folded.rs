@@ -11,7 +11,7 @@ use crate::profile::count::tree::{CallTree, ROOT};
 use crate::profile::names::TraceNames;
 
 /// The longest output of any profile, bytes: 256 MiB.
-pub(in crate::profile) const MAX_DRAWN_BYTES: u64 = 256 << 20;
+pub(super) const MAX_DRAWN_BYTES: u64 = 256 << 20;
 /// The longest output of folded stacks for each node of the call tree, bytes. Lines of ordinary profiles have
 /// some hundred bytes.
 const MAX_BYTES_PER_NODE: u64 = 2 << 10;
@@ -21,7 +21,7 @@ const DEEPER_CALLS: &str = "(deeper calls)";
 const OUTSIDE: &str = "(outside of traced methods)";
 
 /// Times in ticks of one clock: of a profile, or of two profiles that are compared.
-type Times = [u64; 2];
+type FoldedTimes = [u64; 2];
 
 /// A path of names.
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +34,12 @@ struct FoldedNode {
     depth: u32,
     /// Length of the path as text, bytes.
     bytes: u64,
-    own: Times,
+    own: FoldedTimes,
 }
 
 /// The paths of calls of one or two profiles, each with its times. Paths with the same names are one path.
 #[derive(Debug, Default)]
-pub(in crate::profile) struct FoldedStacks {
+pub(super) struct FoldedStacks {
     /// The root, an empty path, and the other paths in order of appearance.
     nodes: Vec<FoldedNode>,
     children: HashMap<(u32, u32), u32>,
@@ -50,11 +50,11 @@ pub(in crate::profile) struct FoldedStacks {
 }
 
 impl FoldedStacks {
-    /// Adds the paths of a profile; `side` is the profile's place in [`Times`]. The paths of a thread begin
-    /// with the names that `first_names` gives for the thread's index, before the outermost method. Time
-    /// outside of all calls has these names as its path, so that the lines of a thread add up to the time
-    /// from its first record to its last.
-    pub(in crate::profile) fn add(
+    /// Adds the paths of a profile; `side` is the profile's place in [`FoldedTimes`]. The paths of a thread
+    /// begin with the names that `first_names` gives for the thread's index, before the outermost method.
+    /// Time outside of all calls has these names as its path, so that the lines of a thread add up to the
+    /// time from its first record to its last.
+    pub(super) fn add(
         &mut self,
         tree: &CallTree,
         names: &TraceNames<'_, '_>,
@@ -120,12 +120,12 @@ impl FoldedStacks {
 
     /// The largest number of names in a line with which the lines of `--folded` stay within a length that is
     /// proportional to the profile.
-    pub(in crate::profile) fn written_depth(&self) -> u32 {
+    pub(super) fn written_depth(&self) -> u32 {
         self.depth_within(MAX_DRAWN_BYTES.max(MAX_BYTES_PER_NODE * self.nodes.len() as u64))
     }
 
     /// The largest number of names in a line with which all lines together have at most `max_bytes`.
-    pub(in crate::profile) fn depth_within(&self, max_bytes: u64) -> u32 {
+    pub(super) fn depth_within(&self, max_bytes: u64) -> u32 {
         let deepest = self.nodes.iter().map(|node| node.depth).max().unwrap_or(0);
         let mut by_depth = vec![0u64; deepest as usize + 1];
         for node in self.nodes.iter().filter(|node| node.own != [0; 2]) {
@@ -142,26 +142,26 @@ impl FoldedStacks {
     }
 
     /// The names in the paths, each with whether it is a method's.
-    pub(in crate::profile) fn names(&self) -> impl Iterator<Item = (&str, bool)> {
+    pub(super) fn names(&self) -> impl Iterator<Item = (&str, bool)> {
         self.names.iter().map(String::as_str).zip(self.method_names.iter().copied())
     }
 
     /// Whether no path takes time.
-    pub(in crate::profile) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.nodes.iter().all(|node| node.own == [0; 2])
     }
 
     /// Whether paths have more names than `max_depth`.
-    pub(in crate::profile) fn is_deeper_than(&self, max_depth: u32) -> bool {
+    pub(super) fn is_deeper_than(&self, max_depth: u32) -> bool {
         self.nodes.iter().any(|node| node.depth > max_depth)
     }
 
     /// Gives every path with its times to `line`, callers before callees, callees by name. The times of paths
     /// with more than `max_depth` names are added up under a last name `(deeper calls)`.
-    pub(in crate::profile) fn each_line(
+    pub(super) fn each_line(
         &self,
         max_depth: u32,
-        mut line: impl FnMut(&str, Times) -> io::Result<()>,
+        mut line: impl FnMut(&str, FoldedTimes) -> io::Result<()>,
     ) -> io::Result<()> {
         let deeper = self.times_below(max_depth);
         let children = self.sorted_children(max_depth);
@@ -184,15 +184,15 @@ impl FoldedStacks {
                     line(&format!("{path};{DEEPER_CALLS}"), *times)?;
                 }
             }
-            to_visit.extend(children.of(index).iter().rev());
+            to_visit.extend(children.of_node(index).iter().rev());
         }
         Ok(())
     }
 
     /// For each path with `max_depth` names the times of all longer paths that begin with it.
-    fn times_below(&self, max_depth: u32) -> HashMap<u32, Times> {
+    fn times_below(&self, max_depth: u32) -> HashMap<u32, FoldedTimes> {
         let mut cut_at = vec![0u32; self.nodes.len()];
-        let mut below: HashMap<u32, Times> = HashMap::new();
+        let mut below: HashMap<u32, FoldedTimes> = HashMap::new();
         for (index, node) in self.nodes.iter().enumerate() {
             if node.depth <= max_depth {
                 cut_at[index] = index as u32;
@@ -232,19 +232,19 @@ impl FoldedStacks {
 /// The children of all nodes, those of one node beside each other.
 struct Children {
     order: Vec<u32>,
-    /// Where the children of each node begin in `order`, and the end of the last.
+    /// By node: the begin of its children in `order`; and the end of the last node's.
     starts: Vec<u32>,
 }
 
 impl Children {
-    fn of(&self, node: u32) -> &[u32] {
+    fn of_node(&self, node: u32) -> &[u32] {
         let node = node as usize;
         &self.order[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 }
 
 /// A name without the characters that are syntax in the format, or that XML cannot hold.
-pub(in crate::profile) fn clean(name: &str) -> String {
+pub(super) fn clean(name: &str) -> String {
     let plain = |c: char| match c {
         ';' => ':',
         c if c.is_control() => ' ',
@@ -255,15 +255,18 @@ pub(in crate::profile) fn clean(name: &str) -> String {
 }
 
 /// Writes lines with one time each, or with two where two profiles are compared.
-pub(in crate::profile) fn write_folded(
+pub(super) fn write_folded(
     stacks: &FoldedStacks,
     max_depth: u32,
     compared: bool,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    stacks.each_line(max_depth, |path, times| match compared {
-        true => writeln!(out, "{path} {} {}", times[0], times[1]),
-        false => writeln!(out, "{path} {}", times[0]),
+    stacks.each_line(max_depth, |path, times| {
+        if compared {
+            writeln!(out, "{path} {} {}", times[0], times[1])
+        } else {
+            writeln!(out, "{path} {}", times[0])
+        }
     })
 }
 
@@ -275,7 +278,8 @@ mod tests {
     fn chain(depth: u32) -> FoldedStacks {
         let mut stacks = FoldedStacks::default();
         stacks.nodes.push(FoldedNode { parent: 0, name: 0, depth: 0, bytes: 0, own: [0; 2] });
-        let (main, f) = (stacks.name("main"), stacks.name("f"));
+        let main = stacks.name("main");
+        let f = stacks.name("f");
         let mut path = stacks.child(0, main);
         for _ in 0..depth {
             path = stacks.child(path, f);
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn c4_a_million_calls_inside_each_other_are_folded_in_bounded_length() {
+    fn a_million_calls_inside_each_other_are_folded_in_bounded_length() {
         let stacks = chain(1_000_000);
         let depth = stacks.depth_within(1 << 20);
         assert!((900..1_100).contains(&depth), "{depth}");

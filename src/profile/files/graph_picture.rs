@@ -20,7 +20,7 @@ const MAX_INCHES: f64 = 41.6;
 const MAX_LINE: usize = 28;
 
 /// A call graph to draw, in one clock.
-pub(in crate::profile) struct GraphPicture<'a> {
+pub(super) struct GraphPicture<'a> {
     pub graph: &'a CallGraph,
     pub names: &'a TraceNames<'a, 'a>,
     /// An index into [`crate::formats::art_method::Ticks`].
@@ -35,7 +35,7 @@ pub(in crate::profile) struct GraphPicture<'a> {
 
 /// The calls of one method to another.
 #[derive(Default)]
-struct Arrow {
+struct GraphArrow {
     calls: u64,
     /// Ticks of the calls that are not recursive. Those of recursive calls are part of them.
     time: u64,
@@ -43,7 +43,7 @@ struct Arrow {
 
 impl GraphPicture<'_> {
     /// The graph in Graphviz's language.
-    pub(in crate::profile) fn to_dot(&self) -> String {
+    pub(super) fn to_dot(&self) -> String {
         let total = self.graph.outside.inclusive[self.clock];
         let threshold = self.threshold_percent.unwrap_or(DEFAULT_THRESHOLD_PERCENT);
         let is_drawn = |method: u32| match self.graph.methods.get(method as usize) {
@@ -94,7 +94,8 @@ impl GraphPicture<'_> {
 
     fn write_box(&self, method: u32, total: u64, out: &mut String) {
         let stat = &self.graph.methods[method as usize];
-        let (inclusive, exclusive) = (stat.inclusive[self.clock], stat.exclusive[self.clock]);
+        let inclusive = stat.inclusive[self.clock];
+        let exclusive = stat.exclusive[self.clock];
         let full = self.names.full(method);
         let (package, class, name) = parts(&full);
         let break_line = if class.chars().count() + name.chars().count() >= MAX_LINE { "<br/>" } else { "" };
@@ -123,8 +124,13 @@ impl GraphPicture<'_> {
 
     /// The arrows between boxes, in a fixed order: those with at least the share `threshold`, and to every
     /// box the largest one.
-    fn arrows(&self, is_drawn: impl Fn(u32) -> bool, total: u64, threshold: f64) -> Vec<((u32, u32), Arrow)> {
-        let mut arrows: HashMap<(u32, u32), Arrow> = HashMap::new();
+    fn arrows(
+        &self,
+        is_drawn: impl Fn(u32) -> bool,
+        total: u64,
+        threshold: f64,
+    ) -> Vec<((u32, u32), GraphArrow)> {
+        let mut arrows: HashMap<(u32, u32), GraphArrow> = HashMap::new();
         for (key, edge) in &self.graph.edges {
             if is_drawn(key.callee) && is_drawn(key.caller) {
                 let arrow = arrows.entry((key.caller, key.callee)).or_default();

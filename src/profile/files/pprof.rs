@@ -28,12 +28,12 @@ mod profile {
 const MAX_DEPTH: usize = 2_000;
 
 /// The strings of a file; the first is empty.
-struct Strings {
+struct PprofStrings {
     all: Vec<String>,
     ids: HashMap<String, u64>,
 }
 
-impl Strings {
+impl PprofStrings {
     fn id(&mut self, text: &str) -> u64 {
         if let Some(id) = self.ids.get(text) {
             return *id;
@@ -48,7 +48,7 @@ impl Strings {
 /// Writes the tree of a profile.
 pub(super) fn write(run: &ProfileRun<'_, '_>, tree: &CallTree, out: &mut dyn Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::default());
-    let mut strings = Strings { all: vec![String::new()], ids: HashMap::from([(String::new(), 0)]) };
+    let mut strings = PprofStrings { all: vec![String::new()], ids: HashMap::from([(String::new(), 0)]) };
     let columns = run.trace.columns();
     let tick_ns = run.trace.tick_ns();
     let mut clocks: Vec<(usize, &str)> = columns.named().collect();
@@ -59,14 +59,11 @@ pub(super) fn write(run: &ProfileRun<'_, '_>, tree: &CallTree, out: &mut dyn Wri
     // Programs that show one figure show the last.
     clocks.sort_by_key(|(clock, _)| *clock == run.clock);
     for (clock, name) in &clocks {
-        let unit = match columns.is_time(*clock) && columns.has(*clock) {
-            true => "nanoseconds".to_owned(),
-            false => "count".to_owned(),
-        };
+        let unit = if columns.is_time(*clock) && columns.has(*clock) { "nanoseconds" } else { "count" };
         let name =
             if columns.is_sampled && *clock == run.clock { run.tick_unit() } else { (*name).to_owned() };
         let kind = if name == "ns" { strings.id("time") } else { strings.id(&name) };
-        let unit = strings.id(&unit);
+        let unit = strings.id(unit);
         message(&mut part, profile::SAMPLE_TYPE, |value_type| {
             uint(value_type, 1, kind);
             uint(value_type, 2, unit);

@@ -1,11 +1,13 @@
-//! Files for profiler.firefox.com, in its processed format (github.com/firefox-devtools/profiler,
-//! docs-developer/processed-profile-format.md).
+//! Files for viewers of calls in time order: profiler.firefox.com and speedscope.app.
 //!
-//! A sample of the format has a stack and a weight. Here one sample stands for the stack between two call
-//! events, and its weight is the time between them. So nothing is resampled, and the order of time is kept.
+//! The former has its processed format (github.com/firefox-devtools/profiler,
+//! docs-developer/processed-profile-format.md). A sample of the format has a stack and a weight. Here one
+//! sample stands for the stack between two call events, and its weight is the time between them. So nothing
+//! is resampled, and the order of time is kept.
 //!
 //! It is written by hand because the weights are fractions of a millisecond: those of the crate
-//! `fxprof-processed-profile`, which writes the timelines, are whole numbers.
+//! `fxprof-processed-profile` 0.8, which writes the timelines, are whole numbers (`Profile::add_sample`
+//! takes an `i32`, also with `WeightType::TracingMs`).
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -19,7 +21,7 @@ use crate::profile::names::TraceNames;
 const PROCESSED_VERSION: u32 = 49;
 
 /// Writes the calls of all threads.
-pub(in crate::profile) fn write_firefox(
+pub(super) fn write_firefox(
     threads: &[ThreadCallEvents],
     names: &TraceNames<'_, '_>,
     title: &str,
@@ -47,7 +49,7 @@ pub(in crate::profile) fn write_firefox(
 
 /// The tables of one thread, which its samples refer to by index.
 #[derive(Default)]
-struct Tables {
+struct FirefoxTables {
     strings: Vec<String>,
     files: Vec<Option<usize>>,
     lines: Vec<Option<i64>>,
@@ -58,7 +60,7 @@ struct Tables {
     func_names: Vec<usize>,
 }
 
-impl Tables {
+impl FirefoxTables {
     fn string(&mut self, text: &str) -> usize {
         self.strings.push(text.to_owned());
         self.strings.len() - 1
@@ -92,9 +94,11 @@ impl Tables {
 
 fn thread_json(thread: &ThreadCallEvents, names: &TraceNames<'_, '_>, pid: i32, tick_ns: u64) -> Value {
     let millis = |ticks: u64| ticks as f64 * tick_ns as f64 / 1e6;
-    let mut tables = Tables::default();
+    let mut tables = FirefoxTables::default();
     let mut open: Vec<usize> = Vec::new();
-    let (mut stacks, mut times, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    let mut stacks = Vec::new();
+    let mut times = Vec::new();
+    let mut weights = Vec::new();
     for (n, event) in thread.events.iter().enumerate() {
         if event.begins {
             let func = tables.func(names, event.method);
@@ -110,7 +114,9 @@ fn thread_json(thread: &ThreadCallEvents, names: &TraceNames<'_, '_>, pid: i32, 
             weights.push(millis(until - event.at));
         }
     }
-    let (funcs, samples, all) = (tables.func_names.len(), stacks.len(), tables.frame_of_stack.len());
+    let funcs = tables.func_names.len();
+    let samples = stacks.len();
+    let all = tables.frame_of_stack.len();
     let fill = |value: Value, n: usize| Value::Array(vec![value; n]);
     let name = names.thread(thread.thread);
     json!({
@@ -147,7 +153,7 @@ fn thread_json(thread: &ThreadCallEvents, names: &TraceNames<'_, '_>, pid: i32, 
 
 /// Writes the calls of all threads; times in µs. Without times (`tick_ns` is `None`) they are numbers of
 /// calls.
-pub(in crate::profile) fn write_speedscope(
+pub(super) fn write_speedscope(
     threads: &[ThreadCallEvents],
     names: &TraceNames<'_, '_>,
     methods: usize,
@@ -178,13 +184,17 @@ pub(in crate::profile) fn write_speedscope(
     }
     write!(out, r#"]}},"profiles":["#)?;
     for (n, thread) in threads.iter().enumerate() {
-        let (name, first, last) =
-            (json!(names.thread(thread.thread)), micros(thread.first), micros(thread.last));
-        write!(out, r#"{}{{"type":"evented","name":{name},"unit":"{unit}","#, if n > 0 { "," } else { "" })?;
+        let comma = if n > 0 { "," } else { "" };
+        let name = json!(names.thread(thread.thread));
+        let first = micros(thread.first);
+        let last = micros(thread.last);
+        write!(out, r#"{comma}{{"type":"evented","name":{name},"unit":"{unit}","#)?;
         write!(out, r#""startValue":{first},"endValue":{last},"events":["#)?;
         for (n, event) in thread.events.iter().enumerate() {
             let kind = if event.begins { 'O' } else { 'C' };
-            let (comma, frame, at) = (if n > 0 { "," } else { "" }, event.method, micros(event.at));
+            let comma = if n > 0 { "," } else { "" };
+            let frame = event.method;
+            let at = micros(event.at);
             write!(out, r#"{comma}{{"type":"{kind}","frame":{frame},"at":{at}}}"#)?;
         }
         write!(out, "]}}")?;

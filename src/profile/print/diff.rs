@@ -1,21 +1,39 @@
-//! Compares two profiles row by row. Rows are matched by their names, because ids differ from run to run.
+//! Compares two profiles row by row, and prints the changes as a table, as JSON and as CSV. Rows are
+//! matched by their names, because ids differ from run to run.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
 use super::row_data::members;
+use super::row_print::{RowLook, count_width};
+use super::table::{Keep, TableColumn, TextTable};
 use crate::profile::count::flat::MethodStat;
-use crate::profile::figures::Columns;
-use crate::profile::names::TraceNames;
+use crate::profile::figures::{FigureColumns, count, duration, percent};
+use crate::profile::profile_run::ProfileRun;
 use crate::profile::request::SortKey;
 use crate::profile::rows::{ProfileRow, ProfileRows, figure};
+use crate::profile::shown_name::ShownName;
+use crate::profile::text_style::Heat;
 use crate::text::csv_field;
+
+/// One of the two profiles that are compared.
+pub(super) struct ComparedProfile<'r, 't, 'a> {
+    pub run: &'r ProfileRun<'t, 'a>,
+    pub rows: ProfileRows,
+}
+
+impl<'r, 't, 'a> ComparedProfile<'r, 't, 'a> {
+    pub(super) fn new(run: &'r ProfileRun<'t, 'a>) -> ComparedProfile<'r, 't, 'a> {
+        ComparedProfile { run, rows: run.rows() }
+    }
+}
 
 /// The change of a row from the earlier profile to the later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::profile) enum RowChange {
+pub(super) enum RowChange {
     Slower,
     Faster,
     Same,
@@ -26,7 +44,7 @@ pub(in crate::profile) enum RowChange {
 }
 
 impl RowChange {
-    pub(in crate::profile) fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             RowChange::Slower => "slower",
             RowChange::Faster => "faster",
@@ -39,10 +57,11 @@ impl RowChange {
 
 /// One row of two profiles; times in ns.
 #[derive(Debug, Clone)]
-pub(in crate::profile) struct DiffRow {
+pub(super) struct DiffRow {
     pub name: String,
-    /// Which profile has the row, 1 for the later one, and the row there.
-    pub in_profile: (usize, ProfileRow),
+    /// Which profile `row` is of: 1 for the later one.
+    pub profile: usize,
+    pub row: ProfileRow,
     pub before: MethodStat,
     pub after: MethodStat,
     pub change: RowChange,
@@ -50,43 +69,48 @@ pub(in crate::profile) struct DiffRow {
     pub delta: i128,
 }
 
-/// Compares two profiles. The rows with the largest changes come first, whether slower or faster.
-pub(in crate::profile) fn diff(
-    before: (&ProfileRows, &TraceNames<'_, '_>),
-    after: (&ProfileRows, &TraceNames<'_, '_>),
-    sort: (SortKey, usize),
-) -> Vec<DiffRow> {
-    type Sides = ([MethodStat; 2], (usize, ProfileRow));
-    let mut by_name: BTreeMap<String, Sides> = BTreeMap::new();
-    for (side, (rows, names)) in [before, after].into_iter().enumerate() {
-        for row in &rows.rows {
-            let empty = ([MethodStat::default(); 2], (side, *row));
-            let (stats, in_profile) = by_name.entry(rows.label(names, row)).or_insert(empty);
-            stats[side].add(&row.stat);
-            *in_profile = (side, *row);
+/// Compares the earlier profile with the later one. The rows with the largest changes come first, whether
+/// slower or faster.
+pub(super) fn diff(profiles: &[ComparedProfile<'_, '_, '_>; 2]) -> Vec<DiffRow> {
+    let later = profiles[1].run;
+    let sort = later.sort();
+    let mut by_name: BTreeMap<String, DiffRow> = BTreeMap::new();
+    for (number, compared) in profiles.iter().enumerate() {
+        for row in &compared.rows.rows {
+            let name = compared.rows.label(&compared.run.names, row);
+            let found = by_name.entry(name).or_insert_with(|| DiffRow {
+                name: String::new(),
+                profile: number,
+                row: *row,
+                before: MethodStat::default(),
+                after: MethodStat::default(),
+                change: RowChange::Same,
+                delta: 0,
+            });
+            let stat = if number == 0 { &mut found.before } else { &mut found.after };
+            stat.add(&row.stat);
+            found.profile = number;
+            found.row = *row;
         }
     }
-    let mut rows: Vec<DiffRow> = by_name
-        .into_iter()
-        .map(|(name, ([before, after], in_profile))| {
-            let value = |stat| i128::from(figure(stat, sort.0, sort.1));
-            let delta = value(&after) - value(&before);
-            let change = match (before.is_empty(), after.is_empty(), delta) {
-                (true, _, _) => RowChange::New,
-                (_, true, _) => RowChange::Gone,
-                (_, _, 0) => RowChange::Same,
-                (_, _, 1..) => RowChange::Slower,
-                _ => RowChange::Faster,
-            };
-            DiffRow { name, in_profile, before, after, change, delta }
-        })
-        .collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.delta.unsigned_abs()));
+    let mut rows: Vec<DiffRow> = by_name.into_iter().map(|(name, row)| DiffRow { name, ..row }).collect();
+    for row in &mut rows {
+        let value = |stat| i128::from(figure(stat, sort, later.clock));
+        row.delta = value(&row.after) - value(&row.before);
+        row.change = match (row.before.is_empty(), row.after.is_empty(), row.delta) {
+            (true, _, _) => RowChange::New,
+            (_, true, _) => RowChange::Gone,
+            (_, _, 0) => RowChange::Same,
+            (_, _, 1..) => RowChange::Slower,
+            _ => RowChange::Faster,
+        };
+    }
+    rows.sort_by_key(|row| Reverse(row.delta.unsigned_abs()));
     rows
 }
 
 /// Changes as a JSON array; times in ns, of the clocks that both profiles have.
-pub(in crate::profile) fn to_json(rows: &[DiffRow], columns: Columns) -> Value {
+pub(super) fn to_json(rows: &[DiffRow], columns: FigureColumns) -> Value {
     let one = |row: &DiffRow| {
         json!({
             "name": row.name, "change": row.change.name(), "delta": row.delta as i64,
@@ -97,11 +121,7 @@ pub(in crate::profile) fn to_json(rows: &[DiffRow], columns: Columns) -> Value {
 }
 
 /// Writes changes as CSV with a header line; times in ns, of the clocks that both profiles have.
-pub(in crate::profile) fn write_csv(
-    rows: &[DiffRow],
-    columns: Columns,
-    out: &mut impl Write,
-) -> io::Result<()> {
+pub(super) fn write_csv(rows: &[DiffRow], columns: FigureColumns, out: &mut impl Write) -> io::Result<()> {
     let counts = columns.count_name();
     write!(out, "name,change,delta,before_{counts},after_{counts}")?;
     for (clock, _) in columns.named() {
@@ -113,8 +133,8 @@ pub(in crate::profile) fn write_csv(
     writeln!(out)?;
     for row in rows {
         let calls = |stat: &MethodStat| stat.calls + stat.recursive;
-        let (name, change, delta) = (csv_field(&row.name), row.change.name(), row.delta);
-        write!(out, "{name},{change},{delta},{},{}", calls(&row.before), calls(&row.after))?;
+        write!(out, "{},{},{}", csv_field(&row.name), row.change.name(), row.delta)?;
+        write!(out, ",{},{}", calls(&row.before), calls(&row.after))?;
         for (clock, _) in columns.named() {
             write!(out, ",{},{}", row.before.exclusive[clock], row.after.exclusive[clock])?;
             write!(out, ",{},{}", row.before.inclusive[clock], row.after.inclusive[clock])?;
@@ -122,4 +142,72 @@ pub(in crate::profile) fn write_csv(
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// Writes changes as a table. `profiles` are the earlier and the later one.
+pub(super) fn write_table(
+    changes: &[DiffRow],
+    profiles: &[ComparedProfile<'_, '_, '_>; 2],
+    look: RowLook,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let by = profiles[1].rows.by.name();
+    let has_figures = profiles.iter().any(|compared| compared.rows.columns.named().next().is_some());
+    let clock = look.figures.named().find(|(clock, _)| *clock == look.clock).map_or("", |(_, name)| name);
+    let counts = look.figures.count_name();
+    let title = match look.sort {
+        SortKey::Exclusive => format!("{by}, {clock} excl"),
+        SortKey::Inclusive if !has_figures => format!("{by}, calls incl"),
+        SortKey::Inclusive => format!("{by}, {clock} incl"),
+        SortKey::Calls => format!("{by}, {counts}"),
+    };
+    let sorted_by = |stat| figure(stat, look.sort, look.clock);
+    let is_count = look.sort == SortKey::Calls || !has_figures || !look.figures.is_time(look.clock);
+    let show = |value| if is_count { count(value) } else { duration(value) };
+    let width = if is_count {
+        count_width(changes.iter().map(|row| sorted_by(&row.before).max(sorted_by(&row.after))))
+    } else {
+        look.figures.width(look.clock, 0)
+    };
+    let shown_name = |row: &DiffRow| {
+        let ComparedProfile { run, rows } = &profiles[row.profile];
+        rows.shown(&run.names, &row.row, look.descriptors)
+    };
+    let names: Vec<ShownName> = changes.iter().map(shown_name).collect();
+    let columns = vec![
+        TableColumn::hot("change", 1 + width),
+        TableColumn::new("before", width, Keep::Other),
+        TableColumn::new("after", width, Keep::Always),
+        TableColumn::new("", "slower".len(), Keep::Always),
+    ];
+    let table =
+        TextTable::new(columns, &title, names.iter().map(ShownName::width).max().unwrap_or(0), look.style);
+    writeln!(out, "{}", table.head())?;
+    for (row, name) in changes.iter().zip(&names) {
+        let delta = u64::try_from(row.delta.unsigned_abs()).unwrap_or(u64::MAX);
+        let sign = match row.delta {
+            0 => "",
+            1.. => "+",
+            _ => "-",
+        };
+        let figures = [
+            format!("{sign}{}", show(delta)),
+            show(sorted_by(&row.before)),
+            show(sorted_by(&row.after)),
+            row.change.name().into(),
+        ];
+        writeln!(out, "{}", table.row(&figures, "", name, heat(row, delta, &profiles[0].rows, look)))?;
+    }
+    Ok(())
+}
+
+/// A change stands out by its share of the earlier profile's time. A row that became faster is at most bold.
+fn heat(row: &DiffRow, delta: u64, before: &ProfileRows, look: RowLook) -> Heat {
+    if look.sort == SortKey::Calls {
+        return Heat::Plain;
+    }
+    match (Heat::from_percent(percent(delta, before.total[look.clock])), row.change) {
+        (Heat::Hot, RowChange::Faster | RowChange::Gone) => Heat::Warm,
+        (heat, _) => heat,
+    }
 }

@@ -1,4 +1,4 @@
-//! Rows as JSON and as CSV.
+//! Rows as JSON and as CSV, and the JSON members about their trace.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -7,18 +7,21 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::call_relations::{CallRelation, CallRelations};
+use super::row_print::{CallRelation, CallRelations};
 use crate::formats::art_method::{CPU, MAX_WORKERS, Ticks, WALL};
 use crate::profile::count::flat::MethodStat;
-use crate::profile::figures::{Columns, percent};
+use crate::profile::count::sample_tree::{OFF_CPU, WEIGHT};
+use crate::profile::figures::{FigureColumns, percent};
 use crate::profile::names::TraceNames;
+use crate::profile::profile_run::ProfileRun;
 use crate::profile::request::RowKind;
 use crate::profile::rows::{ProfileRow, ProfileRows};
+use crate::profile::source::{ProfileSource, SampleProfile};
 use crate::text::csv_field;
 use crate::workers::{run_parts, worker_count};
 
 /// The figures of a row as JSON members; times in ns.
-pub(in crate::profile) fn members(stat: &MethodStat, columns: Columns) -> Map<String, Value> {
+pub(super) fn members(stat: &MethodStat, columns: FigureColumns) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert(columns.count_name().into(), json!(stat.calls));
     if !columns.is_sampled {
@@ -35,7 +38,7 @@ pub(in crate::profile) fn members(stat: &MethodStat, columns: Columns) -> Map<St
 const PARALLEL_FROM_ROWS: usize = 1_000;
 
 /// Rows for JSON; times in ns. With `relations` each row has its `called_by` and `callees`.
-pub(in crate::profile) struct JsonRows<'r> {
+pub(super) struct JsonRows<'r> {
     pub rows: &'r ProfileRows,
     pub shown: &'r [ProfileRow],
     pub names: &'r TraceNames<'r, 'r>,
@@ -45,15 +48,14 @@ pub(in crate::profile) struct JsonRows<'r> {
 impl JsonRows<'_> {
     /// The text of each row. A trace has tens of thousands of rows: each is written as it is made, not from a
     /// tree of values, and the rows are distributed over the processors.
-    pub(in crate::profile) fn texts(&self) -> serde_json::Result<Vec<Box<RawValue>>> {
+    pub(super) fn texts(&self) -> serde_json::Result<Vec<Box<RawValue>>> {
         let workers = if self.shown.len() < PARALLEL_FROM_ROWS { 1 } else { worker_count(MAX_WORKERS) };
         let parts: Vec<&[ProfileRow]> =
             self.shown.chunks(self.shown.len().div_ceil(workers).max(1)).collect();
         let texts = run_parts(&parts, |rows| -> serde_json::Result<Vec<_>> {
             let is_sampled = self.rows.columns.is_sampled;
-            let text = |row: &ProfileRow| match is_sampled {
-                true => to_raw_value(&self.sample_row(row)),
-                false => to_raw_value(&self.row(row)),
+            let text = |row: &ProfileRow| {
+                if is_sampled { to_raw_value(&self.sample_row(row)) } else { to_raw_value(&self.row(row)) }
             };
             rows.iter().map(text).collect()
         });
@@ -112,7 +114,7 @@ impl<'r> JsonRows<'r> {
         let share = |clock: usize| percent(stat.exclusive[clock], self.rows.total[clock]);
         let is_method = self.rows.by == RowKind::Method;
         let (file, line) = self.names.source(row.id);
-        let [called_by, callees] = match self.relations.map(|relations| relations.of(row.id)) {
+        let [called_by, callees] = match self.relations.map(|relations| relations.of_method(row.id)) {
             Some(lists) => lists.map(|list| Some(list.iter().map(|other| self.relation(other)).collect())),
             None => [None, None],
         };
@@ -149,7 +151,7 @@ impl<'r> JsonRows<'r> {
             map.insert("file".into(), json!(self.names.source(row.id).0));
         }
         if let Some(relations) = self.relations {
-            for (field, list) in ["called_by", "callees"].into_iter().zip(relations.of(row.id)) {
+            for (field, list) in ["called_by", "callees"].into_iter().zip(relations.of_method(row.id)) {
                 let list = list.iter().map(|other| {
                     let mut map = Map::new();
                     map.insert("name".into(), json!(other.name(self.names)));
@@ -183,7 +185,7 @@ impl<'r> JsonRows<'r> {
 }
 
 /// Writes rows as CSV with a header line; times in ns.
-pub(in crate::profile) fn write_csv(
+pub(super) fn write_csv(
     rows: &ProfileRows,
     shown: &[ProfileRow],
     names: &TraceNames<'_, '_>,
@@ -210,4 +212,86 @@ pub(in crate::profile) fn write_csv(
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// The JSON members about a trace and its profile. The fields are in the order of their names, as in a
+/// [`Value`]. Method traces have some of them, samples others.
+#[derive(Serialize)]
+pub(super) struct ProfileSummary<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counts: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_total_ns: Option<u64>,
+    damage: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<String>,
+    file: &'a str,
+    format: String,
+    notes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    off_cpu_total_ns: Option<u64>,
+    pid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problems: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<Vec<Box<RawValue>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    streaming: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vm: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_total_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_total: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_unit: Option<String>,
+}
+
+impl<'a> ProfileSummary<'a> {
+    /// The members about the trace of `run` and its whole profile `rows`, with the rows to show, where
+    /// there are any.
+    pub(super) fn new(
+        run: &'a ProfileRun<'_, '_>,
+        rows: &ProfileRows,
+        shown: Option<Vec<Box<RawValue>>>,
+    ) -> ProfileSummary<'a> {
+        let report = run.trace.report();
+        let total = |clock: usize| rows.columns.has(clock).then_some(rows.total[clock]);
+        let calls = match run.trace {
+            ProfileSource::Calls(trace) => Some(trace),
+            ProfileSource::Samples(_) => None,
+        };
+        let samples = match run.trace {
+            ProfileSource::Calls(_) => None,
+            ProfileSource::Samples(samples) => Some(samples),
+        };
+        let header = calls.map(|trace| trace.header());
+        ProfileSummary {
+            clock: header.map(|header| header.clock.name()),
+            counts: calls.map(|trace| json!(trace.counts())),
+            cpu_total_ns: calls.and_then(|_| total(CPU)),
+            damage: json!(report.damage),
+            event: samples.map(SampleProfile::event_name),
+            file: &run.input.name,
+            format: run.trace.format(),
+            notes: &report.notes,
+            off_cpu_total_ns: samples.and_then(|_| total(OFF_CPU)),
+            pid: run.trace.pid(),
+            problems: calls.map(|_| json!(rows.anomalies)),
+            rows: shown,
+            samples: samples.map(|samples| samples.samples),
+            streaming: header.map(|header| header.streaming),
+            version: header.map(|header| header.version),
+            vm: header.map(|header| header.vm.as_deref()),
+            wall_total_ns: calls.and_then(|_| total(WALL)),
+            weight_total: samples.map(|_| rows.total[WEIGHT]),
+            weight_unit: samples.map(SampleProfile::unit),
+        }
+    }
 }

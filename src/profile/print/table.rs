@@ -9,7 +9,7 @@ use crate::profile::text_style::{Heat, TextStyle};
 /// The columns in the order in which a narrow terminal goes without them. The figure that rows are sorted by
 /// and its share are [`Keep::Always`], whatever they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::profile) enum Keep {
+pub(super) enum Keep {
     /// The number of recursive calls.
     Recursive,
     /// The shares of the second clock's times.
@@ -29,7 +29,7 @@ pub(in crate::profile) enum Keep {
 
 /// One column of figures, which are aligned at their right ends.
 #[derive(Debug, Clone)]
-pub(in crate::profile) struct Column {
+pub(super) struct TableColumn {
     pub head: String,
     /// The width of the widest figure.
     pub width: usize,
@@ -38,14 +38,14 @@ pub(in crate::profile) struct Column {
     pub is_hot: bool,
 }
 
-impl Column {
-    pub(in crate::profile) fn new(head: impl Into<String>, width: usize, keep: Keep) -> Column {
-        Column { head: head.into(), width, keep, is_hot: false }
+impl TableColumn {
+    pub(super) fn new(head: impl Into<String>, width: usize, keep: Keep) -> TableColumn {
+        TableColumn { head: head.into(), width, keep, is_hot: false }
     }
 
     /// A column that shows how hot a row is, and that every terminal has.
-    pub(in crate::profile) fn hot(head: impl Into<String>, width: usize) -> Column {
-        Column { is_hot: true, ..Column::new(head, width, Keep::Always) }
+    pub(super) fn hot(head: impl Into<String>, width: usize) -> TableColumn {
+        TableColumn { is_hot: true, ..TableColumn::new(head, width, Keep::Always) }
     }
 
     fn width(&self) -> usize {
@@ -58,24 +58,24 @@ const GAP: usize = 2;
 
 /// The layout of a table.
 #[derive(Debug)]
-pub(in crate::profile) struct Table {
-    columns: Vec<Column>,
-    /// What the names are.
+pub(super) struct TextTable {
+    columns: Vec<TableColumn>,
+    /// The head above the names.
     title: String,
-    /// The least [`Column::keep`] of the columns that are printed.
+    /// The least [`TableColumn::keep`] of the columns that are printed.
     least: Keep,
     style: TextStyle,
 }
 
-impl Table {
+impl TextTable {
     /// A table whose figures take at most half of the terminal, or what the widest name leaves of it.
-    pub(in crate::profile) fn new(
-        columns: Vec<Column>,
+    pub(super) fn new(
+        columns: Vec<TableColumn>,
         title: &str,
         widest_name: usize,
         style: TextStyle,
-    ) -> Table {
-        let mut table = Table { columns, title: title.to_owned(), least: Keep::Recursive, style };
+    ) -> TextTable {
+        let mut table = TextTable { columns, title: title.to_owned(), least: Keep::Recursive, style };
         let widest_name = widest_name.max(title.chars().count());
         let Some(width) = style.width else { return table };
         let room = (width / 2).max(width.saturating_sub(widest_name));
@@ -90,7 +90,7 @@ impl Table {
         table
     }
 
-    fn is_shown(&self, column: &Column) -> bool {
+    fn is_shown(&self, column: &TableColumn) -> bool {
         column.keep >= self.least
     }
 
@@ -99,12 +99,12 @@ impl Table {
     }
 
     /// The columns that names have; `None` where names are not cut.
-    pub(in crate::profile) fn name_room(&self) -> Option<usize> {
+    pub(super) fn name_room(&self) -> Option<usize> {
         self.style.width.map(|width| width.saturating_sub(self.figures_width()))
     }
 
     /// The line above the rows.
-    pub(in crate::profile) fn head(&self) -> String {
+    pub(super) fn head(&self) -> String {
         let mut line = String::new();
         for column in self.columns.iter().filter(|column| self.is_shown(column)) {
             let _ = write!(line, "{:>width$}{:GAP$}", column.head, "", width = column.width());
@@ -114,13 +114,7 @@ impl Table {
 
     /// One row: a figure for each column, shown or not, and the name behind `indent`. A name that does not
     /// fit beside the figures follows on a line of its own.
-    pub(in crate::profile) fn row(
-        &self,
-        figures: &[String],
-        indent: &str,
-        name: &ShownName,
-        heat: Heat,
-    ) -> String {
+    pub(super) fn row(&self, figures: &[String], indent: &str, name: &ShownName, heat: Heat) -> String {
         let mut line = String::new();
         for (column, figure) in self.columns.iter().zip(figures).filter(|(column, _)| self.is_shown(column)) {
             let cell = format!("{figure:>width$}", width = column.width());
@@ -152,12 +146,12 @@ mod tests {
 
     fn lines(width: Option<usize>, name: &ShownName) -> String {
         let columns = vec![
-            Column::hot("wall excl", 7),
-            Column::new("cpu excl", 7, Keep::SecondExclusive),
-            Column::new("calls", 3, Keep::Calls),
-            Column::new("recursive", 1, Keep::Recursive),
+            TableColumn::hot("wall excl", 7),
+            TableColumn::new("cpu excl", 7, Keep::SecondExclusive),
+            TableColumn::new("calls", 3, Keep::Calls),
+            TableColumn::new("recursive", 1, Keep::Recursive),
         ];
-        let table = Table::new(columns, "method", name.width(), TextStyle { width, colour: false });
+        let table = TextTable::new(columns, "method", name.width(), TextStyle { width, colour: false });
         let figures = ["1.25 s ", "14.0 ms", "12", "0"].map(String::from);
         format!("{}\n{}", table.head(), table.row(&figures, "", name, Heat::Plain))
     }

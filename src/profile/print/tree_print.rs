@@ -1,18 +1,233 @@
-//! Call trees as indented lines for people, and as JSON.
+//! Call trees for people, as indented lines, and as JSON: from the threads down to the calls, or from the
+//! methods with the most exclusive time up to their callers. Branches below a threshold are left out, and
+//! counted.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
 use super::row_print::{RowLook, clocks_from, count_width};
-use super::table::{Column, Keep, Table};
-use crate::profile::count::tree_branches::{BranchNode, LeftOut, MAX_DEPTH, TreeBranch};
-use crate::profile::figures::{Columns, SHARE_WIDTH, count, percent, share};
+use super::table::{Keep, TableColumn, TextTable};
+use crate::formats::art_method::Ticks;
+use crate::profile::count::add;
+use crate::profile::count::tree::{CallTree, ROOT};
+use crate::profile::figures::{FigureColumns, SHARE_WIDTH, count, percent, share};
 use crate::profile::names::TraceNames;
 use crate::profile::request::TreeDirection;
 use crate::profile::shown_name::ShownName;
 use crate::profile::text_style::Heat;
+
+/// Levels below this depth are left out.
+pub(super) const MAX_DEPTH: usize = 500;
+/// The most branches of a tree from the methods up to their callers. In a tree without a threshold every path
+/// of calls has one branch for each of its callers.
+pub(super) const MAX_BRANCHES: usize = 1_000_000;
+
+/// A node of a printed tree; times in ticks.
+#[derive(Debug, Clone)]
+pub(super) struct TreeBranch {
+    pub node: BranchNode,
+    pub calls: u64,
+    /// Top-down: time in the node and all nodes below it. Bottom-up: time in the method at the outermost
+    /// level, in calls that were made through this path of callers.
+    pub total: Ticks,
+    /// Time in the node without the nodes below it; bottom-up the same as `total`.
+    pub own: Ticks,
+    /// Callees (top-down) or callers (bottom-up), those with the longest time first.
+    pub children: Vec<TreeBranch>,
+}
+
+/// The thread or method that a branch stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum BranchNode {
+    /// Dense thread index.
+    Thread(u32),
+    /// Dense method index.
+    Method(u32),
+}
+
+/// Branches below this share of the whole are not printed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TreeThreshold {
+    /// Percent of the thread's time from the threads down, and of the time of all threads from the methods
+    /// up. With 0 even branches without time are printed.
+    pub percent: f64,
+    /// The clock of that time.
+    pub clock: usize,
+}
+
+impl TreeThreshold {
+    /// The least time of a printed branch.
+    fn least(self, whole: u64) -> u64 {
+        let least = (whole as f64 * self.percent / 100.0).ceil() as u64;
+        if self.percent == 0.0 { 0 } else { least.max(1) }
+    }
+}
+
+/// The branches that a tree lacks. Each stands for all that it would have below it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// Branches below the threshold.
+    pub small: u64,
+    /// Branches deeper than [`MAX_DEPTH`].
+    pub deep: u64,
+    /// Whether the tree would have more than [`MAX_BRANCHES`] branches.
+    pub is_cut: bool,
+}
+
+impl LeftOut {
+    /// Whether a branch with `time` is printed; counts it where it is not.
+    fn keeps(&mut self, time: u64, least: u64, depth: usize) -> bool {
+        let is_small = time < least;
+        let is_deep = depth >= MAX_DEPTH;
+        self.small += u64::from(is_small);
+        self.deep += u64::from(is_deep && !is_small);
+        !is_small && !is_deep
+    }
+}
+
+/// The tree from the threads down to the calls. A thread has a branch if it has any time.
+pub(super) fn top_down(tree: &CallTree, threshold: TreeThreshold) -> (Vec<TreeBranch>, LeftOut) {
+    let totals = tree.totals();
+    let children = tree.children();
+    let roots: Vec<u32> =
+        (0..tree.nodes.len() as u32).take_while(|n| tree.nodes[*n as usize].method == ROOT).collect();
+    let is_used = |root: &u32| !children[*root as usize].is_empty();
+    let roots: Vec<u32> = roots.into_iter().filter(is_used).collect();
+    let mut down = TopDown {
+        tree,
+        totals: &totals,
+        children: &children,
+        clock: threshold.clock,
+        left_out: LeftOut::default(),
+    };
+    let mut branches = Vec::new();
+    for root in roots {
+        let least = threshold.least(totals[root as usize][threshold.clock]);
+        branches.extend(down.branches(&[root], least, 0));
+    }
+    branches.sort_by_key(|branch| Reverse(branch.total[threshold.clock]));
+    (branches, down.left_out)
+}
+
+struct TopDown<'a> {
+    tree: &'a CallTree,
+    totals: &'a [Ticks],
+    children: &'a [Vec<u32>],
+    clock: usize,
+    left_out: LeftOut,
+}
+
+impl TopDown<'_> {
+    fn branches(&mut self, of: &[u32], least: u64, depth: usize) -> Vec<TreeBranch> {
+        let mut branches = Vec::new();
+        for n in of.iter().map(|n| *n as usize) {
+            if self.left_out.keeps(self.totals[n][self.clock], least, depth) {
+                let node = self.tree.nodes[n];
+                let children = self.children;
+                branches.push(TreeBranch {
+                    node: if node.method == ROOT {
+                        BranchNode::Thread(node.thread)
+                    } else {
+                        BranchNode::Method(node.method)
+                    },
+                    calls: node.calls,
+                    total: self.totals[n],
+                    own: node.own,
+                    children: self.branches(&children[n], least, depth + 1),
+                });
+            }
+        }
+        branches.sort_by_key(|branch| Reverse(branch.total[self.clock]));
+        branches
+    }
+}
+
+/// The time of all threads in one clock, ticks. Times of a hostile file may be too many for their sum.
+pub(super) fn whole_time(tree: &CallTree, clock: usize) -> u64 {
+    tree.nodes.iter().fold(0, |sum, node| sum.saturating_add(node.own[clock]))
+}
+
+/// The methods by exclusive time, each with the paths of its callers.
+pub(super) fn bottom_up(tree: &CallTree, threshold: TreeThreshold) -> (Vec<TreeBranch>, LeftOut) {
+    let least = threshold.least(whole_time(tree, threshold.clock));
+    let all = (0..tree.nodes.len() as u32).filter(|n| tree.nodes[*n as usize].method != ROOT);
+    let path = |n| {
+        let node = &tree.nodes[n as usize];
+        CallerPath { calls: node.calls, own: node.own, reached: n }
+    };
+    let start: Vec<CallerPath> = all.map(path).collect();
+    let steps = tree.nodes.iter().map(|n| (n.method, n.parent)).collect();
+    let clock = threshold.clock;
+    let mut up = BottomUp { steps, least, clock, left: MAX_BRANCHES, left_out: LeftOut::default() };
+    let branches = up.branches(start, 0);
+    (branches, up.left_out)
+}
+
+/// The way from a node up to one of its ancestors, with the node's calls and time. The level above reads
+/// these one behind the other, where reading the nodes themselves would be a cache miss each.
+struct CallerPath {
+    calls: u64,
+    own: Ticks,
+    /// The ancestor.
+    reached: u32,
+}
+
+/// The calls and the time of the method at the outermost level that were made through one caller, and the
+/// paths for the next level.
+#[derive(Default)]
+struct Callers {
+    calls: u64,
+    own: Ticks,
+    next: Vec<CallerPath>,
+}
+
+struct BottomUp {
+    /// The method and the parent of each node. Each level reads them at random: they take as few cache
+    /// lines as possible.
+    steps: Vec<(u32, u32)>,
+    least: u64,
+    clock: usize,
+    /// The number of branches that the tree may have beside those that are made.
+    left: usize,
+    left_out: LeftOut,
+}
+
+impl BottomUp {
+    /// The callers on one level. Those with less time than `least` ticks are left out. The paths of this
+    /// level are freed before those of the next are looked at, so that each node is in one path at a time.
+    fn branches(&mut self, at: Vec<CallerPath>, depth: usize) -> Vec<TreeBranch> {
+        let mut by_method: BTreeMap<u32, Callers> = BTreeMap::new();
+        for path in &at {
+            let (method, parent) = self.steps[path.reached as usize];
+            if method == ROOT {
+                continue;
+            }
+            let callers = by_method.entry(method).or_default();
+            callers.calls += path.calls;
+            add(&mut callers.own, path.own);
+            callers.next.push(CallerPath { reached: parent, ..*path });
+        }
+        drop(at);
+        let BottomUp { left_out, clock, least, .. } = self;
+        by_method.retain(|_, callers| left_out.keeps(callers.own[*clock], *least, depth));
+        let mut branches = Vec::new();
+        for (method, Callers { calls, own, next }) in by_method {
+            let Some(left) = self.left.checked_sub(1) else {
+                self.left_out.is_cut = true;
+                break;
+            };
+            self.left = left;
+            let children = self.branches(next, depth + 1);
+            let node = BranchNode::Method(method);
+            branches.push(TreeBranch { node, calls, total: own, own, children });
+        }
+        branches.sort_by_key(|branch| Reverse(branch.total[self.clock]));
+        branches
+    }
+}
 
 /// The columns that each level is indented by.
 const INDENT: usize = 2;
@@ -20,20 +235,20 @@ const INDENT: usize = 2;
 const MAX_INDENT: usize = 120;
 
 /// A printed tree.
-pub(in crate::profile) struct PrintedTree<'a> {
+pub(super) struct PrintedTree<'a> {
     pub branches: &'a [TreeBranch],
     pub left_out: LeftOut,
     pub direction: TreeDirection,
     /// The time of all threads in the main clock, ticks.
     pub whole: u64,
-    pub figures: Columns,
+    pub figures: FigureColumns,
     /// The unit of times.
     pub tick_ns: u64,
 }
 
 impl PrintedTree<'_> {
     /// Writes a tree for people, indented by depth.
-    pub(in crate::profile) fn write(
+    pub(super) fn write(
         &self,
         names: &TraceNames<'_, '_>,
         look: RowLook,
@@ -49,7 +264,7 @@ impl PrintedTree<'_> {
             });
             widest = widest.max((INDENT * depth).min(MAX_INDENT) + name.width());
         }
-        let table = Table::new(self.columns(&clocks, look.clock), self.title(), widest, look.style);
+        let table = TextTable::new(self.columns(&clocks, look.clock), self.title(), widest, look.style);
         writeln!(out, "{}", table.head())?;
         let room = table.name_room().map_or(MAX_INDENT, |room| (room / 3).min(MAX_INDENT));
         let mut whole = self.whole;
@@ -71,15 +286,15 @@ impl PrintedTree<'_> {
             figures.push(if branch.calls == 0 { String::new() } else { count(branch.calls) });
             // From the threads down the path to a hot branch is as large as the branch, so that the time in
             // the branch itself decides.
-            let heat = Heat::of(percent(branch.own[look.clock], whole));
+            let heat = Heat::from_percent(percent(branch.own[look.clock], whole));
             let Some(name) = shown.get(&branch.node) else { continue };
             writeln!(out, "{}", table.row(&figures, &indent(depth, room), name, heat))?;
         }
         Ok(())
     }
 
-    /// What the tree lacks, in one sentence.
-    pub(in crate::profile) fn left_out_line(&self, threshold_percent: f64) -> String {
+    /// Says which branches the tree lacks, in one sentence.
+    pub(super) fn left_out_line(&self, threshold_percent: f64) -> String {
         let whole = match self.direction {
             TreeDirection::TopDown => "their thread's time",
             TreeDirection::BottomUp => "the time of all threads",
@@ -93,10 +308,10 @@ impl PrintedTree<'_> {
         if deep > 0 {
             parts.push(format!("{} deeper than {MAX_DEPTH} levels", count(deep)));
         }
-        match parts.is_empty() {
-            true => "No branch is left out".to_owned(),
-            false => format!("Branches left out: {}", parts.join("; ")),
+        if parts.is_empty() {
+            return "No branch is left out".to_owned();
         }
+        format!("Branches left out: {}", parts.join("; "))
     }
 
     fn title(&self) -> &'static str {
@@ -106,26 +321,27 @@ impl PrintedTree<'_> {
         }
     }
 
-    fn columns(&self, clocks: &[(usize, &'static str)], main: usize) -> Vec<Column> {
-        let mut columns = vec![Column::hot("share", SHARE_WIDTH)];
+    fn columns(&self, clocks: &[(usize, &'static str)], main: usize) -> Vec<TableColumn> {
+        let mut columns = vec![TableColumn::hot("share", SHARE_WIDTH)];
         for (clock, name) in clocks {
             let largest = depth_first(self.branches).map(|(_, branch)| branch.total[*clock]).max();
             let width = self.figures.width(*clock, largest.unwrap_or(0));
-            let (total, own) = match *clock == main {
-                true => (Keep::Always, Keep::Other),
-                false => (Keep::SecondInclusive, Keep::SecondExclusive),
+            let (total, own) = if *clock == main {
+                (Keep::Always, Keep::Other)
+            } else {
+                (Keep::SecondInclusive, Keep::SecondExclusive)
             };
             match self.direction {
                 TreeDirection::TopDown => columns.extend([
-                    Column::new(format!("{name} incl"), width, total),
-                    Column::new(format!("{name} excl"), width, own),
+                    TableColumn::new(format!("{name} incl"), width, total),
+                    TableColumn::new(format!("{name} excl"), width, own),
                 ]),
                 // The time of a path of callers is the method's own time.
-                TreeDirection::BottomUp => columns.push(Column::new(*name, width, total)),
+                TreeDirection::BottomUp => columns.push(TableColumn::new(*name, width, total)),
             }
         }
         let calls = count_width(depth_first(self.branches).map(|(_, branch)| branch.calls));
-        columns.push(Column::new(self.figures.count_name(), calls, Keep::Calls));
+        columns.push(TableColumn::new(self.figures.count_name(), calls, Keep::Calls));
         columns
     }
 }
@@ -133,10 +349,10 @@ impl PrintedTree<'_> {
 /// The indentation of a level. Levels that would be indented by more than `room` columns have their number
 /// there.
 fn indent(depth: usize, room: usize) -> String {
-    match INDENT * depth <= room {
-        true => " ".repeat(INDENT * depth),
-        false => format!("{depth:>width$} ", width = room.saturating_sub(1)),
+    if INDENT * depth <= room {
+        return " ".repeat(INDENT * depth);
     }
+    format!("{depth:>width$} ", width = room.saturating_sub(1))
 }
 
 /// The branches with their depths, each before its children.
@@ -150,10 +366,10 @@ fn depth_first(branches: &[TreeBranch]) -> impl Iterator<Item = (usize, &TreeBra
 }
 
 /// A tree as nested JSON; times in ns.
-pub(in crate::profile) fn to_json(
+pub(super) fn to_json(
     branches: &[TreeBranch],
     names: &TraceNames<'_, '_>,
-    columns: Columns,
+    columns: FigureColumns,
     tick_ns: u64,
 ) -> Value {
     let one = |branch: &TreeBranch| {

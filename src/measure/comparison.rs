@@ -1,18 +1,12 @@
 //! Compares two sets of runs of a program: what became slower or faster, by how much, and whether that is
 //! more than the runs of one set differ among themselves.
 
-mod launch_span;
-mod run;
-
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-pub(super) use self::launch_span::LaunchSpan;
-#[cfg(test)]
-pub(super) use self::run::Measure;
-pub(super) use self::run::{Kind, Run, RunMeter, state_name};
+use super::run::{MeasureKind, MeasuredRun};
 use crate::statistics::{RankTest, median, middle_ranks};
 
 /// From this p-value on, a change is taken for noise.
@@ -20,14 +14,14 @@ const NOISE_FROM_P: f64 = 0.05;
 /// The most rows of a table: those that changed most.
 const MAX_ROWS: usize = 1_000;
 /// The states, methods and slices that are printed: those that took, or changed, most.
-pub(super) const LINES_OF_A_KIND: usize = 5;
+pub(crate) const LINES_OF_A_KIND: usize = 5;
 
-/// One side of a comparison.
+/// One of the two sets of runs that are compared.
 #[derive(Debug)]
-pub(super) struct RunSet {
+pub(crate) struct RunSet {
     /// The name for people: that of the run which the page shows.
     pub title: String,
-    pub runs: Vec<Run>,
+    pub runs: Vec<MeasuredRun>,
     /// The number of the run that the page shows.
     pub shown: usize,
     /// The begin of the shown run's timeline on the page, ns.
@@ -36,50 +30,72 @@ pub(super) struct RunSet {
 
 impl RunSet {
     /// The run whose total time is the median: of an even number the shorter one of the two in the middle.
-    pub fn typical(runs: &[Run]) -> usize {
+    pub fn typical(runs: &[MeasuredRun]) -> usize {
         let mut order: Vec<usize> = (0..runs.len()).collect();
         order.sort_by_key(|run| (runs[*run].total_ns, *run));
         middle_ranks(order.len()).map_or(0, |[shorter, _]| order[shorter])
     }
 
-    fn head(&self) -> Side {
-        Side { title: self.title.clone(), runs: self.runs.len() }
+    fn head(&self) -> ComparedSet {
+        ComparedSet { title: self.title.clone(), runs: self.runs.len() }
     }
 
-    /// Time and count of something in each run; 0 where a run lacks it.
-    fn values(&self, kind: Kind, name: &str) -> (Vec<u64>, Vec<u64>) {
+    fn totals(&self) -> RunValues {
+        RunValues { ns: self.runs.iter().map(|run| run.total_ns).collect(), counts: vec![1; self.runs.len()] }
+    }
+
+    /// The values of one measure; 0 where a run lacks it.
+    fn values(&self, kind: MeasureKind, name: &str) -> RunValues {
         let key = (kind, name.to_owned());
-        let measure = |run: &Run| run.measures.get(&key).copied().unwrap_or_default();
-        self.runs.iter().map(|run| (measure(run).ns, measure(run).count)).unzip()
+        let measures = self.runs.iter().map(|run| run.measures.get(&key).copied().unwrap_or_default());
+        let (ns, counts) = measures.map(|measure| (measure.ns, measure.count)).unzip();
+        RunValues { ns, counts }
     }
 
-    /// Where the longest one begins in the run that the page shows, ns from the begin of its timeline.
-    fn longest(&self, kind: Kind, name: &str) -> Option<u64> {
+    /// The begin of the longest one in the run that the page shows, ns from the begin of its timeline.
+    fn longest(&self, kind: MeasureKind, name: &str) -> Option<u64> {
         let measure = self.runs.get(self.shown)?.measures.get(&(kind, name.to_owned()))?;
         Some(measure.longest.1.saturating_sub(self.start))
     }
 }
 
+/// One measure in each run of a set.
+struct RunValues {
+    ns: Vec<u64>,
+    counts: Vec<u64>,
+}
+
+impl RunValues {
+    fn median_ns(&self) -> Option<u64> {
+        let is_found = self.counts.iter().any(|count| *count > 0);
+        is_found.then(|| median(self.ns.iter().copied()).unwrap_or_default())
+    }
+
+    fn median_count(&self) -> u64 {
+        median(self.counts.iter().copied()).unwrap_or_default()
+    }
+}
+
 /// A comparison as a page holds it (docs/report-format.md).
 #[derive(Debug, Serialize)]
-pub(super) struct Comparison {
-    old: Side,
-    new: Side,
-    total: Row,
-    stages: Vec<Row>,
-    states: Vec<Row>,
-    methods: Vec<Row>,
-    slices: Vec<Row>,
+pub(crate) struct Comparison {
+    old: ComparedSet,
+    new: ComparedSet,
+    total: ComparisonRow,
+    stages: Vec<ComparisonRow>,
+    states: Vec<ComparisonRow>,
+    methods: Vec<ComparisonRow>,
+    slices: Vec<ComparisonRow>,
 }
 
 #[derive(Debug, Serialize)]
-struct Side {
+struct ComparedSet {
     title: String,
     runs: usize,
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct ComparisonRow {
     name: String,
     kind: &'static str,
     /// Medians of the runs, ns; `None` where no run has it.
@@ -96,20 +112,21 @@ struct Row {
 }
 
 impl Comparison {
-    pub fn of(old: &RunSet, new: &RunSet) -> Comparison {
-        let totals = |set: &RunSet| set.runs.iter().map(|run| run.total_ns).collect::<Vec<_>>();
-        let ones = |set: &RunSet| vec![1; set.runs.len()];
-        let mut total = row("the whole run", "time of", (totals(old), ones(old)), (totals(new), ones(new)));
-        (total.old_at_ns, total.new_at_ns) = (Some(0), Some(0));
-        let rows = |kind| rows(kind, old, new);
+    pub fn new(old: &RunSet, new: &RunSet) -> Comparison {
+        let total = ComparisonRow {
+            old_at_ns: Some(0),
+            new_at_ns: Some(0),
+            ..row("the whole run", "time of", &old.totals(), &new.totals())
+        };
+        let rows = |kind, label| rows(kind, label, old, new);
         Comparison {
             old: old.head(),
             new: new.head(),
             total,
-            stages: rows(Kind::Stage),
-            states: rows(Kind::State),
-            methods: rows(Kind::Method),
-            slices: rows(Kind::Slice),
+            stages: rows(MeasureKind::Stage, "stage"),
+            states: rows(MeasureKind::State, "state"),
+            methods: rows(MeasureKind::Method, "method"),
+            slices: rows(MeasureKind::Slice, "slice"),
         }
     }
 }
@@ -117,20 +134,22 @@ impl Comparison {
 impl Comparison {
     /// The total, and the rows of each kind that changed most, in lines for people.
     pub fn lines(&self) -> Vec<String> {
-        let runs = |side: &Side| match side.runs {
+        let runs = |side: &ComparedSet| match side.runs {
             1 => format!("{} (1 run)", side.title),
             many => format!("{} ({many} runs)", side.title),
         };
         let mut lines = vec![format!("old: {}", runs(&self.old)), format!("new: {}", runs(&self.new))];
         lines.push(self.total.line());
         for rows in [&self.stages, &self.states, &self.methods, &self.slices] {
-            lines.extend(rows.iter().filter(|row| row.delta_ns != 0).take(LINES_OF_A_KIND).map(Row::line));
+            lines.extend(
+                rows.iter().filter(|row| row.delta_ns != 0).take(LINES_OF_A_KIND).map(ComparisonRow::line),
+            );
         }
         lines
     }
 }
 
-impl Row {
+impl ComparisonRow {
     fn line(&self) -> String {
         let ms = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format!("{:.3}", ns as f64 / 1e6));
         let percent = match self.old_ns {
@@ -142,55 +161,46 @@ impl Row {
             (Some(p), _) => format!(", more than noise (p = {p:.3})"),
             (None, _) => String::new(),
         };
-        let (old, new) = (ms(self.old_ns), ms(self.new_ns));
+        let old = ms(self.old_ns);
+        let new = ms(self.new_ns);
         format!("{} {}: {old} -> {new} ms{percent}{sure}", self.kind, self.name)
     }
 }
 
-/// The rows of one kind, those that changed most first.
-fn rows(kind: Kind, old: &RunSet, new: &RunSet) -> Vec<Row> {
+/// The rows of one kind, which `label` names, those that changed most first.
+fn rows(kind: MeasureKind, label: &'static str, old: &RunSet, new: &RunSet) -> Vec<ComparisonRow> {
     let measures = old.runs.iter().chain(&new.runs).flat_map(|run| run.measures.keys());
     let names: BTreeSet<&str> =
         measures.filter(|(of, _)| *of == kind).map(|(_, name)| name.as_str()).collect();
-    let label = match kind {
-        Kind::Stage => "stage",
-        Kind::State => "state",
-        Kind::Method => "method",
-        Kind::Slice => "slice",
-    };
-    let mut rows: Vec<Row> = names
+    let mut rows: Vec<ComparisonRow> = names
         .into_iter()
-        .map(|name| Row {
+        .map(|name| ComparisonRow {
             old_at_ns: old.longest(kind, name),
             new_at_ns: new.longest(kind, name),
-            ..row(name, label, old.values(kind, name), new.values(kind, name))
+            ..row(name, label, &old.values(kind, name), &new.values(kind, name))
         })
         .collect();
     rows.sort_by(|a, b| {
-        let key = |row: &Row| Reverse(row.delta_ns.unsigned_abs());
+        let key = |row: &ComparisonRow| Reverse(row.delta_ns.unsigned_abs());
         key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
     });
     rows.truncate(MAX_ROWS);
     rows
 }
 
-/// The row of what took these times, and came so often, in each run.
-fn row(name: &str, kind: &'static str, old: (Vec<u64>, Vec<u64>), new: (Vec<u64>, Vec<u64>)) -> Row {
-    let p = RankTest::of(&old.0, &new.0).map(|test| test.two_sided());
-    let median_of = |values: &[u64]| median(values.iter().copied()).unwrap_or_default();
-    let found = |(times, counts): &(Vec<u64>, Vec<u64>)| {
-        counts.iter().any(|count| *count > 0).then(|| median_of(times))
-    };
-    let old_ns = found(&old);
-    let new_ns = found(&new);
-    Row {
+/// The row of one measure in the runs of both sets.
+fn row(name: &str, kind: &'static str, old: &RunValues, new: &RunValues) -> ComparisonRow {
+    let p = RankTest::compare(&old.ns, &new.ns).map(|test| test.two_sided());
+    let old_ns = old.median_ns();
+    let new_ns = new.median_ns();
+    ComparisonRow {
         name: name.to_owned(),
         kind,
         old_ns,
         new_ns,
         delta_ns: new_ns.unwrap_or(0).wrapping_sub(old_ns.unwrap_or(0)) as i64,
-        old_count: median_of(&old.1),
-        new_count: median_of(&new.1),
+        old_count: old.median_count(),
+        new_count: new.median_count(),
         p,
         noise: p.map(|p| p >= NOISE_FROM_P),
         old_at_ns: None,
@@ -200,25 +210,27 @@ fn row(name: &str, kind: &'static str, old: (Vec<u64>, Vec<u64>), new: (Vec<u64>
 
 #[cfg(test)]
 mod tests {
-    use super::run::Measure;
     use super::*;
+    use crate::measure::run::Measure;
 
-    fn run(total_ns: u64, measures: &[(Kind, &str, u64)]) -> Run {
+    fn run(total_ns: u64, measures: &[(MeasureKind, &str, u64)]) -> MeasuredRun {
         let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, 1_000 + ns) };
         let measures = measures.iter().map(|(kind, name, ns)| ((*kind, (*name).to_owned()), measure(*ns)));
-        Run { total_ns, measures: measures.collect(), ..Run::default() }
+        MeasuredRun { total_ns, measures: measures.collect(), ..MeasuredRun::default() }
     }
 
-    fn set(title: &str, runs: Vec<Run>) -> RunSet {
+    fn set(title: &str, runs: Vec<MeasuredRun>) -> RunSet {
         let shown = RunSet::typical(&runs);
         RunSet { title: title.to_owned(), runs, shown, start: 1_000 }
     }
 
     #[test]
     fn what_changed_most_comes_first_with_its_medians_and_where_it_is() {
-        let old = set("old", vec![run(100, &[(Kind::Method, "a", 10), (Kind::Method, "gone", 7)])]);
-        let new = set("new", vec![run(150, &[(Kind::Method, "a", 13), (Kind::Method, "b", 40)])]);
-        let comparison = Comparison::of(&old, &new);
+        let old =
+            set("old", vec![run(100, &[(MeasureKind::Method, "a", 10), (MeasureKind::Method, "gone", 7)])]);
+        let new =
+            set("new", vec![run(150, &[(MeasureKind::Method, "a", 13), (MeasureKind::Method, "b", 40)])]);
+        let comparison = Comparison::new(&old, &new);
         let told: Vec<_> = comparison
             .methods
             .iter()
@@ -239,13 +251,13 @@ mod tests {
     fn a_change_is_told_from_noise_by_the_runs_of_each_set() {
         let runs = |times: [u64; 5], noise: [u64; 5]| {
             let run = |(time, other): (u64, u64)| {
-                run(time + other, &[(Kind::Slice, "work", time), (Kind::Slice, "wait", other)])
+                run(time + other, &[(MeasureKind::Slice, "work", time), (MeasureKind::Slice, "wait", other)])
             };
             times.into_iter().zip(noise).map(run).collect::<Vec<_>>()
         };
         let old = set("old", runs([10, 11, 12, 13, 14], [50, 90, 70, 60, 80]));
         let new = set("new", runs([20, 21, 22, 23, 24], [85, 55, 65, 75, 95]));
-        let comparison = Comparison::of(&old, &new);
+        let comparison = Comparison::new(&old, &new);
         let slice = |name| comparison.slices.iter().find(|row| row.name == name).unwrap();
         assert_eq!((slice("work").delta_ns, slice("work").noise), (10, Some(false)));
         assert_eq!(slice("wait").noise, Some(true));

@@ -1,33 +1,47 @@
-//! What one run of a program took: its stages, the states of its main thread, its methods and its slices.
+//! Measures one run of a program: its launch, its stages, the states of its main thread, its methods, its
+//! slices and its frames. Everything that compares runs compares these measures: the page of `report
+//! --diff`, `adb launch` and the gate.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 
-use super::launch_span::LaunchSpan;
+use super::finder::{Finder, Measured};
+use super::frame_figures::FrameFigures;
+use super::launch::{Launch, LaunchType};
 use crate::formats::{Head, TimelineFrame};
-use crate::measure::{Finder, FrameFigures};
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
     Task, Tasks, ThreadState, TrackSink, thread_states,
 };
 
-/// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(in crate::export) enum Kind {
+/// The kinds of measures of a run. Times are sums over the run, in ns; all but those of frames are 0 or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MeasureKind {
+    /// From the begin of the launch of an app to its end.
+    Launch,
+    /// From the begin of the launch to the end of the drawing of its first frame.
+    Ttid,
+    /// From the begin of the launch to the end of the drawing of the first frame that is complete, as the app
+    /// says.
+    Ttfd,
+    /// Of the frames of the launched app, else of all apps: a percentile of androidx's `frameDurationCpuMs`
+    /// (`cpu.p95`) and `frameOverrunMs` (`overrun.p95`), which is negative where frames are early, and
+    /// `janky`, the share of late ones.
+    Frame,
     /// A slice of the main thread that lies in no other one, with all that is in it.
     Stage,
     /// A state of the main thread.
     State,
-    /// A method, without the methods that it calls, on all threads.
-    Method,
     /// A slice, without the slices in it, on all threads.
     Slice,
+    /// A method, without the methods that it calls, on all threads, in the whole method trace.
+    Method,
 }
 
-/// How long something took in one run, all times together.
+/// The time that something took in one run, all times together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::export) struct Measure {
+pub(crate) struct Measure {
     pub ns: u64,
     pub count: u64,
     /// Length and begin of the longest time, ns of the timeline.
@@ -35,26 +49,67 @@ pub(in crate::export) struct Measure {
 }
 
 impl Measure {
-    fn add(&mut self, ns: u64, longest: (u64, u64)) {
+    /// Adds `ns` of a span of the timeline.
+    fn add(&mut self, ns: u64, span: Span) {
         self.ns += ns;
         self.count += 1;
-        self.longest = self.longest.max(longest);
+        self.longest = self.longest.max((length(span), span.start));
     }
 }
 
-/// One run.
+/// All measures of one run.
 #[derive(Debug, Clone, Default)]
-pub(in crate::export) struct Run {
+pub(crate) struct MeasuredRun {
     /// From the begin of the first stage to the end of the last one; without stages from the first event to
     /// the last one, ns.
     pub total_ns: u64,
     /// The launch of an app, where Android's markers of one are there.
     pub launch: Option<LaunchSpan>,
-    /// Those of the launched app, else of all apps.
+    /// The frames of the launched app, else of all apps.
     pub frames: FrameFigures,
     /// From the begin of the main thread's first slice to the end of its last one, ns of the timeline.
     pub stages: Option<(u64, u64)>,
-    pub measures: BTreeMap<(Kind, String), Measure>,
+    pub measures: BTreeMap<(MeasureKind, String), Measure>,
+}
+
+/// The launch that a run is measured by: one of those that a [`Finder`] finds, ns of the timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LaunchSpan {
+    pub from: u64,
+    /// The end of the slice that the user named, else of the launch.
+    pub to: u64,
+    /// The events that it begins and ends with, as the table `launch` and the JSON of launches name them.
+    pub begins_with: &'static str,
+    pub ends_with: &'static str,
+    /// Whether `to` is the end of the slice that the user named.
+    pub is_named: bool,
+    pub launch_type: Option<LaunchType>,
+    pub main_tid: Option<i32>,
+    /// Times to initial and to full display, ns.
+    pub ttid: Option<u64>,
+    pub ttfd: Option<u64>,
+}
+
+impl LaunchSpan {
+    /// The first launch in a timeline that the recording does not cut. It ends with the first of the slices
+    /// that the user named, which end at the times `named_ends`, behind the begin of the app.
+    pub fn first(measured: &Measured, named_ends: &[u64]) -> Option<LaunchSpan> {
+        let launch = measured.launches.iter().find(|launch| launch.cut.is_none())?;
+        let app_begin = launch.bind().map_or(launch.begin, |bind| bind.start);
+        let named = named_ends.iter().copied().filter(|end| *end > app_begin).min();
+        let Launch { begin, end, launch_type, main_tid, ttid, ttfd, .. } = *launch;
+        Some(LaunchSpan {
+            from: begin,
+            to: named.unwrap_or(end),
+            begins_with: launch.begins_with.name(),
+            ends_with: if named.is_some() { "named slice" } else { launch.ends_with.name() },
+            is_named: named.is_some(),
+            launch_type,
+            main_tid,
+            ttid,
+            ttfd,
+        })
+    }
 }
 
 /// The most slices of the name that the user gave for the end of a launch whose ends are kept.
@@ -63,17 +118,22 @@ const MAX_NAMED_ENDS: usize = 1 << 16;
 type Measures = HashMap<String, Measure>;
 
 /// Adds one time to the measure of this name. Nothing is copied for a name that has been met before.
-fn add(measures: &mut Measures, name: &str, ns: u64, longest: (u64, u64)) {
+fn add(measures: &mut Measures, name: &str, ns: u64, span: Span) {
     if let Some(measure) = measures.get_mut(name) {
-        measure.add(ns, longest);
+        measure.add(ns, span);
     } else {
-        measures.insert(name.to_owned(), Measure { ns, count: 1, longest });
+        measures.insert(name.to_owned(), Measure { ns, count: 1, longest: (length(span), span.start) });
     }
+}
+
+/// The length of a span, ns.
+fn length(span: Span) -> u64 {
+    span.end.saturating_sub(span.start)
 }
 
 /// Measures a run while its timeline passes.
 #[derive(Default)]
-pub(in crate::export) struct RunMeter {
+pub(crate) struct RunMeter {
     /// By thread: for each open slice the time of the slices in it that have ended, ns.
     slices: HashMap<i32, Vec<u64>>,
     /// By method thread: the same for open methods.
@@ -91,7 +151,7 @@ pub(in crate::export) struct RunMeter {
     /// A part of the name of the slice with which the launch ends, and when slices of such a name ended.
     until: Option<String>,
     named_ends: Vec<u64>,
-    run: Run,
+    run: MeasuredRun,
 }
 
 impl RunMeter {
@@ -108,7 +168,7 @@ impl RunMeter {
     }
 
     /// The run, when the timeline has ended.
-    pub fn into_run(self) -> Run {
+    pub fn into_run(self) -> MeasuredRun {
         self.run
     }
 
@@ -139,8 +199,9 @@ fn end_span(open: &mut Vec<u64>, ns: u64) -> (u64, bool) {
     (ns.saturating_sub(inside), open.is_empty())
 }
 
-/// The four states that people tell apart, and the rest by its own name.
-pub(in crate::export) fn state_name(state: &str) -> &str {
+/// The name under which a state is measured: the four states that people tell apart, and the rest by its
+/// own name.
+pub(crate) fn state_name(state: &str) -> &str {
     match state {
         thread_states::RUNNABLE | thread_states::PREEMPTED => "runnable",
         thread_states::RUNNING => "running",
@@ -168,12 +229,12 @@ impl TrackSink for RunMeter {
             self.slice_ended(span.end, name);
         }
         let name = String::from_utf8_lossy(name);
-        let ns = span.end.saturating_sub(span.start);
+        let ns = length(span);
         let (own, is_outermost) = end_span(self.slices.entry(at.tid).or_default(), ns);
-        add(&mut self.slice_times, &name, own, (ns, span.start));
+        add(&mut self.slice_times, &name, own, span);
         if is_outermost {
             let stages = self.stages.entry(at.tid).or_default();
-            add(stages, &name, ns, (ns, span.start));
+            add(stages, &name, ns, span);
             let staged = self.staged.entry(at.tid).or_insert((span.start, span.end));
             *staged = (staged.0.min(span.start), staged.1.max(span.end));
         }
@@ -199,9 +260,8 @@ impl TrackSink for RunMeter {
     }
 
     fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
-        let ns = state.span.end.saturating_sub(state.span.start);
         let states = self.states.entry(at.tid).or_default();
-        states.entry(state_name(state.state)).or_default().add(ns, (ns, state.span.start));
+        states.entry(state_name(state.state)).or_default().add(length(state.span), state.span);
         Ok(())
     }
 
@@ -211,9 +271,9 @@ impl TrackSink for RunMeter {
     }
 
     fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
-        let ns = call.span.end.saturating_sub(call.span.start);
+        let ns = length(call.span);
         let (own, is_outermost) = end_span(self.methods.entry(call.at.index).or_default(), ns);
-        add(&mut self.method_times, &call.method.full, own, (ns, call.span.start));
+        add(&mut self.method_times, &call.method.full, own, call.span);
         if is_outermost
             && call.at.name == "main"
             && let Some(tid) = call.at.tid
@@ -235,8 +295,7 @@ impl TrackSink for RunMeter {
 
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
         self.finder.track_slice(track, span, name);
-        let ns = span.end.saturating_sub(span.start);
-        add(&mut self.slice_times, &String::from_utf8_lossy(name), ns, (ns, span.start));
+        add(&mut self.slice_times, &String::from_utf8_lossy(name), length(span), span);
         Ok(())
     }
 
@@ -247,7 +306,7 @@ impl TrackSink for RunMeter {
 
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
         let measured = std::mem::take(&mut self.finder).finish(tasks, summary);
-        self.run.launch = LaunchSpan::of(&measured, &self.named_ends);
+        self.run.launch = LaunchSpan::first(&measured, &self.named_ends);
         let launched = self.run.launch.as_ref().and_then(|launch| launch.main_tid);
         let of_app = measured.frames.iter().filter(|frame| launched.is_none_or(|pid| pid == frame.pid));
         of_app.for_each(|frame| self.run.frames.add(frame.duration_cpu_ns, frame.overrun()));
@@ -260,15 +319,70 @@ impl TrackSink for RunMeter {
         let states = main.and_then(|tid| self.states.remove(&tid)).unwrap_or_default();
         let states = states.into_iter().map(|(name, measure)| (name.to_owned(), measure)).collect();
         let of_kind = [
-            (Kind::Stage, of_main),
-            (Kind::State, states),
-            (Kind::Method, std::mem::take(&mut self.method_times)),
-            (Kind::Slice, std::mem::take(&mut self.slice_times)),
+            (MeasureKind::Stage, of_main),
+            (MeasureKind::State, states),
+            (MeasureKind::Method, std::mem::take(&mut self.method_times)),
+            (MeasureKind::Slice, std::mem::take(&mut self.slice_times)),
         ];
         for (kind, measures) in of_kind {
             let measures = measures.into_iter().map(|(name, measure)| ((kind, name), measure));
             self.run.measures.extend(measures);
         }
         Ok(())
+    }
+}
+
+/// Selects the measures that are kept of runs.
+pub struct MeasureFilter<'a> {
+    /// The kinds that are kept.
+    pub kinds: &'a BTreeSet<MeasureKind>,
+    /// Returns whether to keep the measure of this kind and name.
+    pub keep: &'a mut dyn FnMut(MeasureKind, &str) -> bool,
+}
+
+impl MeasureFilter<'_> {
+    fn keeps(&mut self, kind: MeasureKind, name: &str) -> bool {
+        self.kinds.contains(&kind) && (self.keep)(kind, name)
+    }
+}
+
+/// The times of one run. Stages, states and slices are those within the launch of an app where one is marked,
+/// else those of the whole run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunTimes {
+    /// The name, for people.
+    pub name: String,
+    /// Runs that have the same one are the same run.
+    pub identity: String,
+    /// The begin and the end of the launch of an app, as the table `launch` names them.
+    pub launch_extent: Option<[String; 2]>,
+    /// `cold`, `warm` or `hot`, where the launch's type is known.
+    pub launch_type: Option<String>,
+    /// The kinds that the run has measures of, kept or not. A slice that such a run lacks took no time.
+    pub measured: BTreeSet<MeasureKind>,
+    /// The kept times, by name, ns; a share in parts of `measure::WHOLE_SHARE`. A launch has no name.
+    pub times: BTreeMap<(MeasureKind, String), i64>,
+    /// Whether events were lost, or an input is damaged.
+    pub is_lossy: bool,
+}
+
+impl RunTimes {
+    /// Adds `ns` to the measure of this kind and name, if `filter` keeps it.
+    pub fn add(&mut self, kind: MeasureKind, name: &str, ns: u64, filter: &mut MeasureFilter<'_>) {
+        self.measured.insert(kind);
+        if filter.keeps(kind, name) {
+            let sum = self.times.entry((kind, name.to_owned())).or_default();
+            *sum = sum.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Adds the figures of the run's frames that `filter` keeps.
+    pub(crate) fn add_frames(&mut self, frames: &FrameFigures, filter: &mut MeasureFilter<'_>) {
+        for (name, value) in frames.figures() {
+            self.measured.insert(MeasureKind::Frame);
+            if filter.keeps(MeasureKind::Frame, &name) {
+                self.times.insert((MeasureKind::Frame, name), value);
+            }
+        }
     }
 }

@@ -1,0 +1,168 @@
+//! Reads the files of runs, and measures each: for the page of a comparison, for launches and for the gate.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::convert::{Conversion, ConvertError, ConvertRequest};
+use crate::formats::unpack_budget::UnpackLimit;
+use crate::measure::{MeasureFilter, MeasureKind, MeasuredRun, RunMeter, RunTimes};
+use crate::text::file_name;
+use crate::timeline::{MergeSummary, WindowRequest};
+use crate::tracks::TrackBuilder;
+
+/// Reads the inputs of one run, and measures it. For `until` see [`RunMeter::until`].
+///
+/// # Errors
+/// [`ConvertError`].
+fn measure(
+    request: ConvertRequest<'_>,
+    until: Option<&str>,
+) -> Result<(MeasuredRun, MergeSummary), ConvertError> {
+    let conversion = Conversion::prepare(request)?;
+    let mut meter = TrackBuilder::new(RunMeter::until(until));
+    let pushed = conversion.push_part(&mut meter, conversion.parse_mapping()?.as_ref());
+    conversion.check_whole()?;
+    let summary = pushed?;
+    Ok((std::mem::take(meter.sink()).into_run(), summary))
+}
+
+/// Reads the inputs of one run, and measures the part of it that is compared: the launch of an app, where
+/// one is marked; else the part from the main thread's first slice to the end of its last one; else the
+/// whole run. All states and slices are those of this part, and the total is its length, so that they fit
+/// together. A window that the user names is measured whole.
+///
+/// # Errors
+/// [`ConvertError`].
+pub(super) fn measure_part(
+    request: ConvertRequest<'_>,
+    until: Option<&str>,
+) -> Result<(MeasuredRun, MergeSummary), ConvertError> {
+    let (mut whole, summary) = measure(request, until)?;
+    let range = summary.report.first_ts.zip(summary.report.last_ts);
+    if request.window != WindowRequest::default() {
+        whole.total_ns = range.map_or(0, |(first, last)| last.saturating_sub(first));
+        return Ok((whole, summary));
+    }
+    let part = whole.launch.as_ref().map(|span| (span.from, span.to)).or(whole.stages);
+    let Some(((from, to), (first, _))) = part.filter(|(from, to)| from < to).zip(range) else {
+        return Ok((whole, summary));
+    };
+    let (part, _) = measure(ConvertRequest { window: window(from..to, first), ..request }, until)?;
+    let run = MeasuredRun { total_ns: to - from, launch: whole.launch, stages: whole.stages, ..part };
+    Ok((run, summary))
+}
+
+/// The part of the timeline from `part.start` to `part.end`, where its first event is at `first`, ns.
+fn window(part: Range<u64>, first: u64) -> WindowRequest {
+    let since_first = |ts: u64| Some(ts.saturating_sub(first));
+    WindowRequest { from_ns: since_first(part.start), to_ns: since_first(part.end) }
+}
+
+/// The files of each run, in the order of the first file of each.
+pub(crate) fn runs_of(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    let mut numbers: BTreeMap<OsString, usize> = BTreeMap::new();
+    let mut runs: Vec<Vec<PathBuf>> = Vec::new();
+    for file in files {
+        let number = *numbers.entry(run_name(file)).or_insert(runs.len());
+        match runs.get_mut(number) {
+            Some(run) => run.push(file.clone()),
+            None => runs.push(vec![file.clone()]),
+        }
+    }
+    runs
+}
+
+/// The path without all endings of the file's name.
+fn run_name(file: &Path) -> OsString {
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    let text = name.as_encoded_bytes();
+    // A name that begins with a dot is no ending.
+    let end = text.iter().skip(1).position(|byte| *byte == b'.').map_or(text.len(), |dot| dot + 1);
+    let stem = String::from_utf8_lossy(&text[..end]).into_owned();
+    file.parent().unwrap_or(Path::new("")).join(stem).into_os_string()
+}
+
+/// The measures of the runs in these files. Files of one directory whose names differ in their endings
+/// alone are one run: a recording and its method trace.
+///
+/// # Errors
+/// [`ConvertError`] where a file cannot be read.
+pub fn run_times(
+    files: &[PathBuf],
+    limit: UnpackLimit,
+    filter: &mut MeasureFilter<'_>,
+) -> Result<Vec<RunTimes>, ConvertError> {
+    runs_of(files).iter().map(|inputs| times_of_run(inputs, limit, filter)).collect()
+}
+
+fn times_of_run(
+    inputs: &[PathBuf],
+    limit: UnpackLimit,
+    filter: &mut MeasureFilter<'_>,
+) -> Result<RunTimes, ConvertError> {
+    // Nothing is written: the name only chooses a format that holds everything.
+    let request =
+        ConvertRequest { unpack_limit: limit, ..ConvertRequest::new(inputs, Path::new("run.pftrace")) };
+    let (whole, summary) = measure(request, None)?;
+    let paths = inputs.iter().map(|path| path.display().to_string());
+    let same = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+    let mut identities: Vec<String> =
+        inputs.iter().map(|path| same(path).to_string_lossy().into_owned()).collect();
+    identities.sort_unstable();
+    let mut run = RunTimes {
+        name: paths.map(|path| file_name(&path).to_owned()).collect::<Vec<_>>().join(" + "),
+        identity: identities.join("\n"),
+        is_lossy: summary.report.is_lossy(),
+        ..RunTimes::default()
+    };
+    let launch = whole.launch.clone().filter(|span| span.from < span.to);
+    run.add_frames(&whole.frames, filter);
+    let mut part = None;
+    if let Some(span) = launch {
+        run.launch_extent = Some([span.begins_with, span.ends_with].map(str::to_owned));
+        run.launch_type = span.launch_type.map(|launch_type| launch_type.name().to_owned());
+        run.add(MeasureKind::Launch, "", span.to - span.from, filter);
+        for (kind, ns) in [(MeasureKind::Ttid, span.ttid), (MeasureKind::Ttfd, span.ttfd)] {
+            if let Some(ns) = ns {
+                run.add(kind, "", ns, filter);
+            }
+        }
+        let is_of_launch =
+            |kind| matches!(kind, MeasureKind::Stage | MeasureKind::State | MeasureKind::Slice);
+        if filter.kinds.iter().copied().any(is_of_launch)
+            && let Some(first) = summary.report.first_ts
+        {
+            let window = window(span.from..span.to, first);
+            part = Some(measure(ConvertRequest { window, ..request }, None)?.0);
+        }
+    }
+    let of_launch = part.as_ref().unwrap_or(&whole);
+    for (run_of_kind, is_method) in [(of_launch, false), (&whole, true)] {
+        for ((kind, name), measure) in &run_of_kind.measures {
+            if (*kind == MeasureKind::Method) == is_method {
+                run.add(*kind, name, measure.ns, filter);
+            }
+        }
+    }
+    Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_base_name_are_one_run() {
+        let files =
+            ["a/run1.dat", "a/run2.pftrace", "b/run1.dat", "a/run1.trace", "a/.x.y"].map(PathBuf::from);
+        let runs = runs_of(&files);
+        let names: Vec<Vec<&str>> =
+            runs.iter().map(|run| run.iter().map(|file| file.to_str().unwrap()).collect()).collect();
+        assert_eq!(
+            names,
+            [vec!["a/run1.dat", "a/run1.trace"], vec!["a/run2.pftrace"], vec!["b/run1.dat"], vec!["a/.x.y"]]
+        );
+    }
+}
