@@ -107,27 +107,34 @@ fn without_room_to_compress_the_capture_stays_whole_with_a_note() {
     let dir = support::tempdir();
     let _busy = Busy::start();
     let ring = ["sched", "irq/*", "raw_syscalls/*", "--mode", "ring", "-b", "256", "-t", "1.5"];
-    // The second recording may be smaller than the one before it: fewer processes have names, or a loaded
-    // machine fills less of the ring. There is room to compress it then.
-    for _ in 0..5 {
+    // What lies on the disk, not the length: the room that is kept for names is a hole in the file. The second
+    // recording may be larger or smaller than the one before it: processes come and go, and a loaded machine
+    // fills less of the ring. Then the next disk is larger, or smaller.
+    let mut spare_kib = 48;
+    for _ in 0..10 {
         let out = record(&machine, dir.path(), &ring).output().unwrap();
         assert_eq!(out.status.code(), Some(0), "{out:?}");
-        // What lies on the disk, not the length: the room that is kept for names is a hole in the file.
         let raw = fs::metadata(dir.path().join("x.dat")).unwrap().blocks() * 512;
-        let Some(disk) = SmallDisk::mount(&format!("{}k", raw / 1024 + 48)) else { return };
+        let Some(disk) = SmallDisk::mount(&format!("{}k", raw / 1024 + spare_kib)) else { return };
         let capture = disk.path().join("x.dat");
         let out = record(&machine, disk.path(), &ring).arg("--compress").output().unwrap();
+        if out.status.code() == Some(3) && summary(&out)["ended_by"] == "an error" {
+            spare_kib += 64;
+            continue;
+        }
         assert_eq!(out.status.code(), Some(0), "{out:?}");
         assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1, "only the capture is left");
-        let (told, notes) = (info(&capture), summary(&out)["notes"].to_string());
+        let told = info(&capture);
+        let notes = summary(&out)["notes"].to_string();
         assert_eq!(told["events"].as_u64(), Some(events(&summary(&out))));
         if told["format"] == "trace.dat v6" {
             assert!(notes.contains("not compressed, but whole") && notes.contains("bytes free"), "{notes}");
             return;
         }
         assert_eq!(summary(&out)["notes"].as_array().map(Vec::len), Some(0), "{notes}");
+        spare_kib = (spare_kib - 40).max(8);
     }
-    panic!("there was room to compress each of five captures");
+    panic!("there was room to compress each of the captures, or for none of them");
 }
 
 #[test]
