@@ -5,11 +5,10 @@
 //! alone; both must come to the same result first. The pages are those that a real kernel handed out for the
 //! golden tests, and made-up ones of the other byte order.
 
-use std::fs;
 use std::hint::black_box;
 use std::io::Write;
-use std::path::Path;
 
+use support::kernel_pages::KernelPages;
 use tracebridge::ftrace::print_fmt::{PrintFmt, Symbolizer};
 use tracebridge::ftrace::{Endian, EventFormat, Page, PageLayout, RecordCursor, RecordSpan};
 use tracebridge::internals::{WireValue, message_fields};
@@ -25,10 +24,11 @@ const LONG_BYTES: u8 = 8;
 const PAGE_BYTES: u32 = 4096;
 
 fn main() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/pages/events");
-    let golden_pages = read_pages(&golden);
+    // The pages of both CPUs of a machine that recorded for the golden tests.
+    let kernel = KernelPages::read("events");
+    let golden_pages = [kernel.cpu(0), kernel.cpu(1)].concat();
     pages(&golden_pages);
-    print_formats(&golden, &golden_pages);
+    print_formats(&kernel, &golden_pages);
     messages();
 }
 
@@ -56,11 +56,6 @@ fn race<T: PartialEq + std::fmt::Debug>(
     let ns = median(measured_ns);
     let of_baseline = median(baseline_ns);
     println!("{name:<44} {ns:>7.2} CPU-ns   {ratio:>5.2} x {baseline_name} ({of_baseline:.2})");
-}
-
-/// The pages of both CPUs of a machine that recorded for the golden tests.
-fn read_pages(golden: &Path) -> Vec<u8> {
-    ["cpu0.raw", "cpu1.raw"].map(|name| fs::read(golden.join(name)).expect("a golden file")).concat()
 }
 
 /// The page cursor, against a walk over records whose places and times are known.
@@ -111,20 +106,20 @@ fn parsed(bytes: &[u8], endian: Endian) -> Vec<Page<'_>> {
 type WriteText = fn(&[u8], &mut Vec<u8>) -> std::io::Result<()>;
 
 /// Print formats of the kernel, against functions that print the same with `write!`.
-fn print_formats(golden: &Path, golden_pages: &[u8]) {
+fn print_formats(kernel: &KernelPages, golden_pages: &[u8]) {
     let events: [(&str, &str, WriteText); 3] = [
         ("sched", "sched_switch", write_sched_switch),
         ("sched", "sched_waking", write_sched_waking),
         ("raw_syscalls", "sys_enter", write_sys_enter),
     ];
     for (system, event, write_text) in events {
-        print_format(system, &golden.join("events").join(system).join(event), golden_pages, write_text);
+        let text = kernel.text(&format!("events/{system}/{event}/format"));
+        print_format(system, text, golden_pages, write_text);
     }
 }
 
-fn print_format(system: &str, event: &Path, golden_pages: &[u8], write_text: WriteText) {
-    let text = fs::read_to_string(event.join("format")).expect("a golden file");
-    let format = EventFormat::parse(system, &text).expect("a kernel's format");
+fn print_format(system: &str, text: &str, golden_pages: &[u8], write_text: WriteText) {
+    let format = EventFormat::parse(system, text).expect("a kernel's format");
     let program = PrintFmt::compile(&format.kind, LONG_BYTES).expect("a kernel's print format");
     let symbolizer = Symbolizer::default();
     let pages = parsed(golden_pages, Endian::Little);

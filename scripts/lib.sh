@@ -29,6 +29,26 @@ usage_error() {
 # value "$@": fails unless the option $1 has a value after it.
 value() { (($# > 1)) || usage_error "$1 needs a value"; }
 have() { command -v "$1" >/dev/null; }
+# pack_directory DIRECTORY ARCHIVE: puts the files below the directory into a ZIP archive, sorted by name, all with
+# one time and one mode: the same files give the same bytes. They are not compressed: git compresses the archive
+# itself, and stores a changed one as a difference from the old one.
+pack_directory() {
+    python3 - "$1" "$2" <<'PYTHON'
+import pathlib, sys, zipfile
+directory, archive = map(pathlib.Path, sys.argv[1:])
+paths = sorted(path for path in directory.rglob("*") if path.is_file())
+if not paths:
+    sys.exit(f"{directory}: there are no files to pack")
+unfinished = archive.with_suffix(".new")
+with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as packed:
+    for path in paths:
+        member = zipfile.ZipInfo(path.relative_to(directory).as_posix(), (1980, 1, 1, 0, 0, 0))
+        member.create_system = 3  # Unix: the upper half of external_attr is the mode
+        member.external_attr = 0o100644 << 16
+        packed.writestr(member, path.read_bytes())
+unfinished.replace(archive)
+PYTHON
+}
 # needs_java: fails unless there is a Java for Spark.
 needs_java() {
     [[ -n ${JAVA_HOME:-} ]] || have java || die "Spark needs Java 17: run scripts/setup --spark, or set JAVA_HOME"

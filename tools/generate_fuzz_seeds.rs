@@ -13,6 +13,7 @@ use support::art_always_on::Stream;
 use support::art_blocks::{Blocks, Writer};
 use support::art_writer::{Action, ArtTrace, Method, Record};
 use support::foreign_dat::{FORMAT, Maker, all, make};
+use support::kernel_pages::KernelPages;
 use support::scenario::{Era, Scenario};
 
 /// A text with each kind of line that the reader of ftrace's text tells apart.
@@ -161,16 +162,10 @@ fn pages_and_formats(corpus: &Corpus) -> io::Result<()> {
         br#""%s %s %s %c", __print_hex(REC->addr, 16), __print_array(__get_dynamic_array(r), 3, 1), __print_symbolic(REC->a, { 0, "x" }, { -1, "y" }), (char)(REC->b >> 3 & ~0x7UL)"#,
     )?;
     // The formats of the kernel whose pages the golden tests hold.
-    let golden = golden().join("pages/events/events");
-    for system in support::dat_writer::entries(&golden).iter().filter(|system| golden.join(system).is_dir()) {
-        for event in support::dat_writer::entries(&golden.join(system)) {
-            let Ok(text) = fs::read_to_string(golden.join(system).join(&event).join("format")) else {
-                continue;
-            };
-            corpus.save("event_format", &event, text.as_bytes())?;
-            if let Some((_, print_fmt)) = text.split_once("print fmt: ") {
-                corpus.save("print_fmt", &event, print_fmt.trim_end().as_bytes())?;
-            }
+    for (_, event, text) in KernelPages::read("events").formats() {
+        corpus.save("event_format", event, text.as_bytes())?;
+        if let Some((_, print_fmt)) = text.split_once("print fmt: ") {
+            corpus.save("print_fmt", event, print_fmt.trim_end().as_bytes())?;
         }
     }
     let symbols = "0000000000000000 A zero\nffffffff81000000 T _text\nffffffff81000010 t helper\t[module]\n\

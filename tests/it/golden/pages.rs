@@ -8,8 +8,8 @@ use support::TempDir;
 use super::text::{
     events, exact_times, reported_times, rounded, systrace, trace_cmd_report, without_learned_names,
 };
-use super::{golden, read_text};
-use support::dat_writer::{DatFile, RingBuffer, common, entries};
+use support::dat_writer::{DatFile, RingBuffer, common};
+use support::kernel_pages::KernelPages;
 use support::scenario::{Era, Scenario};
 
 /// A trace.dat around the pages of a scenario, written by the tests' own writer.
@@ -18,14 +18,13 @@ fn assembled(scenario: &str) -> (TempDir, PathBuf) {
 }
 
 fn from_pages(scenario: &str) -> DatFile {
-    let from = golden("pages").join(scenario);
-    let mut file = DatFile::from_tracefs(&from);
+    let kernel = KernelPages::read(scenario);
+    let mut file = DatFile::with_texts_of(&kernel);
     let data = file.header_page.lines().find(|line| line.contains(" data;")).unwrap();
     let size = |text: &str| text.split(';').next().unwrap().parse::<u32>().unwrap();
     // The data begin behind a timestamp and a counter of 8 bytes each.
     file.page_size = 16 + size(data.split_once("size:").unwrap().1);
-    file.cpus =
-        (0..2).map(|cpu| std::fs::read(from.join(format!("cpu{cpu}.raw"))).unwrap_or_default()).collect();
+    file.cpus = (0..2).map(|cpu| kernel.cpu(cpu).to_vec()).collect();
     file
 }
 
@@ -48,10 +47,10 @@ pub fn assert_same<T: PartialEq + std::fmt::Debug>(ours: &[T], golden: &[T], of:
 #[test]
 fn every_page_decodes_to_the_lines_that_the_kernel_printed() {
     let mut compared = 0;
-    for scenario in entries(&golden("pages")) {
+    for scenario in KernelPages::scenarios() {
         let (_dir, dat) = assembled(&scenario);
         let ours = events(&systrace(&dat, if scenario.starts_with("lost") { 3 } else { 0 }));
-        let mut kernel = events(&read_text(&golden("pages").join(&scenario).join("kernel.txt")));
+        let mut kernel = events(&KernelPages::printed(&scenario));
         if scenario == "counter" {
             // The kernel prints ticks as they are; the product prints them with a point, rounded.
             for event in &mut kernel {
@@ -85,7 +84,7 @@ fn info(dat: &PathBuf) -> serde_json::Value {
 #[test]
 fn ticks_of_the_cpu_s_counter_are_exactly_those_that_the_kernel_printed() {
     let (_dir, dat) = assembled("counter");
-    let kernel = events(&read_text(&golden("pages/counter/kernel.txt")));
+    let kernel = events(&KernelPages::printed("counter"));
     let kernel: Vec<u64> = kernel.iter().map(|event| event.ns()).collect();
     let ours: Vec<u64> = exact_times(&dat).into_iter().map(|(ticks, ..)| ticks).collect();
     assert_same(&ours, &kernel, "counter");
@@ -93,7 +92,8 @@ fn ticks_of_the_cpu_s_counter_are_exactly_those_that_the_kernel_printed() {
 
 #[test]
 fn overwritten_events_are_counted_as_the_kernel_counts_them() {
-    let stats = read_text(&golden("pages/lost/cpu0.stats"));
+    let kernel = KernelPages::read("lost");
+    let stats = kernel.text("cpu0.stats");
     let overrun: u64 = stats.lines().find_map(|l| l.strip_prefix("overrun: ")).unwrap().parse().unwrap();
     assert!(overrun > 0);
     let (_dir, dat) = assembled("lost");
@@ -157,7 +157,7 @@ fn the_tests_own_writer_is_understood_by_trace_cmd_and_by_the_product() {
     ring.event_with_absolute_time(ts_ns, &marker(71, "absolute"));
     expected.push((ts_ns, "absolute".into()));
 
-    let mut file = DatFile::from_tracefs(&golden("pages/events"));
+    let mut file = DatFile::with_texts_of(&KernelPages::read("events"));
     file.saved_cmdlines = "71 writer\n".into();
     file.cpus = vec![ring.into_pages(), Vec::new()];
     let (_dir, dat) = written(&file);

@@ -9,6 +9,7 @@ use super::text::{events, systrace};
 use super::{golden, read_text};
 use support::TempDir;
 use support::dat_writer::{DatFile, RingBuffer, common};
+use support::kernel_pages::KernelPages;
 
 /// Converts `from` into `to`, and returns the summary.
 fn convert(from: &Path, to: &Path) -> Value {
@@ -29,17 +30,13 @@ fn chain(dir: &Path, from: &Path, endings: &[&str]) -> Vec<PathBuf> {
     files
 }
 
-fn text_of_the_kernel(scenario: &str) -> String {
-    read_text(&golden("pages").join(scenario).join("kernel.txt"))
-}
-
 #[test]
 fn the_text_that_the_kernel_itself_printed_becomes_a_trace_dat_and_the_same_text_again() {
     let dir = support::tempdir();
     let source = dir.path().join("kernel.txt");
-    fs::write(&source, text_of_the_kernel("events")).unwrap();
+    fs::write(&source, KernelPages::printed("events")).unwrap();
     let files = chain(dir.path(), &source, &["txt", "dat", "txt", "html", "txt"]);
-    let kernel = events(&text_of_the_kernel("events"));
+    let kernel = events(&KernelPages::printed("events"));
     assert!(kernel.len() > 100);
     // The first conversion adds the column of the process; all later ones keep every byte.
     assert_eq!(events(&read_text(&files[1])), kernel);
@@ -58,7 +55,7 @@ fn the_text_that_the_kernel_itself_printed_becomes_a_trace_dat_and_the_same_text
 fn a_text_of_known_events_becomes_a_trace_dat_and_the_same_text_byte_for_byte() {
     let dir = support::tempdir();
     // Each thread has one name, as a trace.dat has.
-    let known: Vec<String> = text_of_the_kernel("events").lines().map(str::to_owned).collect();
+    let known: Vec<String> = KernelPages::printed("events").lines().map(str::to_owned).collect();
     let fields: Vec<&str> = known.iter().filter_map(|line| Some(line.split_once("]")?.1)).collect();
     assert!(fields.len() > 100);
     let lines = fields.iter().enumerate().map(|(at, rest)| {
@@ -100,7 +97,7 @@ fn all_flags() -> (TempDir, PathBuf) {
         record.u64(0xffff_ffff_8149_895a).raw(format!("I|40|{flags}\n\0").as_bytes());
         ring.event(1_000_000_000 + u64::from(flags) * 1_000, &record.0);
     }
-    let mut file = DatFile::from_tracefs(&golden("pages/events"));
+    let mut file = DatFile::with_texts_of(&KernelPages::read("events"));
     file.cpus = vec![ring.into_pages()];
     let dir = support::tempdir();
     let path = dir.path().join("flags.dat");

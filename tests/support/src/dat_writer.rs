@@ -3,8 +3,7 @@
 //! the product's reader or writer, so that a mistake which the product makes in both directions does not
 //! hide. trace-cmd itself reads what this module writes: see tests/golden.
 
-use std::fs;
-use std::path::Path;
+use crate::kernel_pages::KernelPages;
 
 /// An event no longer than this has its length in the 5 bits of `type_len`, in words of 4 bytes.
 const RB_MAX_SMALL_DATA: usize = 4 * 28;
@@ -44,29 +43,31 @@ pub struct DatFile {
 const OPTION_TRACECLOCK: u16 = 4;
 
 impl DatFile {
-    /// Takes the texts from a directory that has the shape of tracefs.
-    pub fn from_tracefs(dir: &Path) -> DatFile {
-        let read =
-            |path: &Path| fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let formats = |system: &str| -> Vec<String> {
-            entries(&dir.join("events").join(system))
-                .iter()
-                .map(|event| read(&dir.join("events").join(system).join(event).join("format")))
-                .collect()
-        };
-        let systems = entries(&dir.join("events"))
-            .into_iter()
-            .filter(|name| name != "ftrace" && dir.join("events").join(name).is_dir());
+    /// Takes the texts of a kernel, and none of its pages.
+    pub fn with_texts_of(kernel: &KernelPages) -> DatFile {
+        let mut ftrace_formats = Vec::new();
+        let mut event_formats: Vec<(String, Vec<String>)> = Vec::new();
+        for (system, _, format) in kernel.formats() {
+            if system == "ftrace" {
+                ftrace_formats.push(format.to_owned());
+                continue;
+            }
+            if event_formats.last().is_none_or(|(last, _)| last != system) {
+                event_formats.push((system.to_owned(), Vec::new()));
+            }
+            let (_, formats) = event_formats.last_mut().expect("a subsystem");
+            formats.push(format.to_owned());
+        }
         DatFile {
             page_size: 4096,
-            header_page: read(&dir.join("events/header_page")),
-            header_event: read(&dir.join("events/header_event")),
-            ftrace_formats: formats("ftrace"),
-            event_formats: systems.map(|name| (name.clone(), formats(&name))).collect(),
-            kallsyms: read(&dir.join("kallsyms")),
-            saved_cmdlines: read(&dir.join("saved_cmdlines")),
+            header_page: kernel.text("events/header_page").to_owned(),
+            header_event: kernel.text("events/header_event").to_owned(),
+            ftrace_formats,
+            event_formats,
+            kallsyms: kernel.text("kallsyms").to_owned(),
+            saved_cmdlines: kernel.text("saved_cmdlines").to_owned(),
             options: Vec::new(),
-            trace_clock: read(&dir.join("trace_clock")),
+            trace_clock: kernel.text("trace_clock").to_owned(),
             cpus: Vec::new(),
         }
     }
@@ -115,15 +116,6 @@ impl DatFile {
         }
         out.0
     }
-}
-
-/// The names in a directory, in order.
-pub fn entries(dir: &Path) -> Vec<String> {
-    let read = fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
-    let mut names: Vec<String> =
-        read.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 /// Little-endian bytes.
@@ -222,7 +214,8 @@ impl RingBuffer {
             self.finish_page();
         }
         if self.events.0.is_empty() {
-            (self.page_ts_ns, self.last_ts_ns) = (ts_ns, ts_ns);
+            self.page_ts_ns = ts_ns;
+            self.last_ts_ns = ts_ns;
         }
     }
 

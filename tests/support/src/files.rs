@@ -27,6 +27,19 @@ impl Files {
     }
 }
 
+/// The names in a directory, in order.
+///
+/// # Panics
+/// If it cannot be read.
+#[track_caller]
+pub fn entries(dir: &Path) -> Vec<String> {
+    let read = fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+    let mut names: Vec<String> =
+        read.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
 /// Writes the file of a program that can be run at once, and makes its directory.
 ///
 /// # Panics

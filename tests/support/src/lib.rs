@@ -14,6 +14,7 @@ pub mod files;
 pub mod foreign_dat;
 mod guard;
 pub mod hostile_phone;
+pub mod kernel_pages;
 pub mod launch_noise;
 pub mod launch_scenario;
 mod printed;

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::art_writer::{Action, ArtTrace, Method, Record};
 use crate::dat_writer::{DatFile, RingBuffer, common};
+use crate::kernel_pages::KernelPages;
 
 /// A generator of pseudo-random numbers (xorshift) that yields the same numbers in every run.
 pub struct Random(pub u64);
@@ -254,7 +255,7 @@ impl Scenario {
 
     /// The kernel recording: each thread has a CPU of its own.
     pub fn dat(&self, moments: &[Moment]) -> Vec<u8> {
-        let mut file = DatFile::from_tracefs(&crate::project_dir().join("tests/golden/pages/events"));
+        let mut file = DatFile::with_texts_of(&KernelPages::read("events"));
         let (sched_switch, print) = (file.event_id("sched_switch"), file.event_id("print"));
         let mut cpus: Vec<RingBuffer> = (0..self.threads).map(|_| RingBuffer::default()).collect();
         for moment in moments {
@@ -282,7 +283,7 @@ const OPTION_SAVED_TGIDS: u16 = 32;
 const OPTION_CLOCK_SNAPSHOTS: u16 = 0x7462;
 
 impl Moment {
-    /// The event as the kernel lays it out: see the `format` files of tests/golden/pages/events.
+    /// The event as the kernel lays it out: see the `format` files of tests/golden/pages/events.zip.
     fn record(&self, sched_switch: u16, print: u16) -> Vec<u8> {
         match &self.event {
             KernelEvent::Switch { prev, next } => {
