@@ -46,7 +46,7 @@ fn many_calls() -> Child {
 }
 
 #[test]
-fn b1_a_reader_that_stalls_costs_events_and_nothing_else() {
+fn a_reader_that_stalls_costs_events_and_nothing_else() {
     let Some(machine) = machine() else { return };
     let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let _calls = many_calls();
@@ -76,7 +76,7 @@ fn b1_a_reader_that_stalls_costs_events_and_nothing_else() {
 }
 
 #[test]
-fn b1_a_reader_that_never_takes_the_head_does_not_hold_the_recorder() {
+fn a_reader_that_never_takes_the_head_does_not_hold_the_recorder() {
     let Some(machine) = machine() else { return };
     let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     for args in [&["-t", "1"][..], &[]] {
@@ -94,7 +94,7 @@ fn b1_a_reader_that_never_takes_the_head_does_not_hold_the_recorder() {
 }
 
 #[test]
-fn b1_a_slow_reader_and_one_that_goes_away_do_not_hold_the_recorder() {
+fn a_slow_reader_and_one_that_goes_away_do_not_hold_the_recorder() {
     let Some(machine) = machine() else { return };
     let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let _calls = many_calls();
@@ -128,7 +128,7 @@ fn b1_a_slow_reader_and_one_that_goes_away_do_not_hold_the_recorder() {
 }
 
 #[test]
-fn b2_an_instance_is_removed_although_the_wrapped_command_goes_on() {
+fn an_instance_is_removed_although_the_wrapped_command_goes_on() {
     let Some(machine) = machine() else { return };
     let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let name = machine.instance_name("wrap");
@@ -148,7 +148,7 @@ fn b2_an_instance_is_removed_although_the_wrapped_command_goes_on() {
 }
 
 #[test]
-fn b3_a_start_that_fails_leaves_no_instance() {
+fn a_start_that_fails_leaves_no_instance() {
     let Some(machine) = machine() else { return };
     let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let name = machine.instance_name("b3");

@@ -68,7 +68,7 @@ fn as_root(machine: &Machine, dir: &Path, name: &str, args: &[&str]) -> Output {
 }
 
 #[test]
-fn a1_a_planted_record_makes_root_write_nothing() {
+fn a_planted_record_makes_root_write_nothing() {
     let Some(machine) = machine() else { return };
     let (dir, before) = (shared(), Knobs::read(&machine.root));
     let secret = support::tempdir();
@@ -101,7 +101,7 @@ fn a1_a_planted_record_makes_root_write_nothing() {
 }
 
 #[test]
-fn a1_a_record_of_roots_own_that_names_no_tracefs_is_refused_and_the_rest_is_done() {
+fn a_record_of_roots_own_that_names_no_tracefs_is_refused_and_the_rest_is_done() {
     let Some(machine) = machine() else { return };
     let (dir, secret) = (support::tempdir(), support::tempdir());
     let victim = secret.path().join("victim");
@@ -131,7 +131,7 @@ fn a1_a_record_of_roots_own_that_names_no_tracefs_is_refused_and_the_rest_is_don
 }
 
 #[test]
-fn a2_records_and_captures_are_their_owners_alone_whatever_the_umask() {
+fn records_and_captures_are_their_owners_alone_whatever_the_umask() {
     let Some(machine) = machine() else { return };
     let (dir, state) = (shared(), shared());
     let run = |args: &str| {
@@ -160,7 +160,7 @@ fn a2_records_and_captures_are_their_owners_alone_whatever_the_umask() {
 }
 
 #[test]
-fn a3_planted_links_and_parts_lead_root_nowhere() {
+fn planted_links_and_parts_lead_root_nowhere() {
     let Some(machine) = machine() else { return };
     let (dir, secret) = (shared(), support::tempdir());
     let victim = secret.path().join("victim");
@@ -198,7 +198,7 @@ fn a3_planted_links_and_parts_lead_root_nowhere() {
 }
 
 #[test]
-fn a4_force_ends_the_holder_of_the_lock_and_no_process_that_a_record_only_names() {
+fn force_ends_the_holder_of_the_lock_and_no_process_that_a_record_only_names() {
     let Some(machine) = machine() else { return };
     let dir = support::tempdir();
     let path = dir.path().join(name_of(&machine.root));
@@ -228,7 +228,7 @@ fn a4_force_ends_the_holder_of_the_lock_and_no_process_that_a_record_only_names(
 }
 
 #[test]
-fn a5_nobody_else_can_hold_the_lock_of_a_record() {
+fn nobody_else_can_hold_the_lock_of_a_record() {
     let Some(machine) = machine() else { return };
     let dir = shared();
     let out = as_root(&machine, dir.path(), "start", &["sched"]);
@@ -246,7 +246,7 @@ fn a5_nobody_else_can_hold_the_lock_of_a_record() {
 }
 
 #[test]
-fn a6_fifos_directories_devices_and_endless_files_are_told_and_passed_over() {
+fn fifos_directories_devices_and_endless_files_are_told_and_passed_over() {
     let Some(machine) = machine() else { return };
     let dir = support::tempdir();
     let at = |name: &str| dir.path().join(format!("tracebridge-{name}.saved"));
@@ -278,7 +278,7 @@ fn a6_fifos_directories_devices_and_endless_files_are_told_and_passed_over() {
 }
 
 #[test]
-fn a8_settings_go_back_to_the_buffer_that_they_came_from() {
+fn settings_go_back_to_the_buffer_that_they_came_from() {
     let Some(machine) = machine() else { return };
     let dir = support::tempdir();
     let instances = ["first", "second"].map(|what| Instance::new(what).unwrap());
@@ -313,7 +313,7 @@ fn a8_settings_go_back_to_the_buffer_that_they_came_from() {
 }
 
 #[test]
-fn a9_an_instance_is_no_path() {
+fn an_instance_is_no_path() {
     let Some(machine) = machine() else { return };
     let dir = support::tempdir();
     for name in ["..", ".", "", "a/b", "/etc", "../.."] {

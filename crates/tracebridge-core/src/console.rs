@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c5_control_characters_of_names_are_escaped() {
+    fn control_characters_of_names_are_escaped() {
         assert_eq!(printable("main"), "main");
         assert_eq!(
             printable("a\x1b[2J\nb\u{9b}1m\u{202e}\x7f"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn c5_one_formatted_line_stays_one_line() {
+    fn one_formatted_line_stays_one_line() {
         let mut out = TerminalWriter::new(Vec::new());
         let name = "x\nfake: 0 lost\x1b]0;title\x07";
         writeln!(out, "thread {name}").unwrap();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn c5_bytes_keep_their_lines_and_styles_wherever_they_are_cut() {
+    fn bytes_keep_their_lines_and_styles_wherever_they_are_cut() {
         let text = "\x1b[1;31mred\x1b[0m\x1b[1mbold\x1b[0m\tü\n\x1b[2J\u{9b}\u{202e}".as_bytes();
         let want = "\x1b[1;31mred\x1b[0m\x1b[1mbold\x1b[0m\tü\n\\u001b[2J\\u009b\\u202e".as_bytes();
         let mut whole = TerminalWriter::new(Vec::new());

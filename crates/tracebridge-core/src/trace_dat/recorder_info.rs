@@ -200,7 +200,7 @@ mod tests {
 
     /// Comparing each CPU with each hole takes 10 billion steps.
     #[test]
-    fn c7_100000_holes_and_cpus_are_compared_in_one_pass() {
+    fn a_hundred_thousand_holes_and_cpus_are_compared_in_one_pass() {
         let each = || (0..100_000u64).map(|n| n * 10);
         let holes = each().map(|at| (at + 5, 1)).collect();
         let offsets = each().collect();

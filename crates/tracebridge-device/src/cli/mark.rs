@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn e1_a_line_of_any_length_is_read_and_its_beginning_is_kept() {
+    fn a_line_of_any_length_is_read_and_its_beginning_is_kept() {
         let mut text = vec![b'x'; 3 * MAX_LINE_BYTES];
         text.extend(b"\nend\n\nlast");
         let mut input = io::BufReader::with_capacity(100, &text[..]);

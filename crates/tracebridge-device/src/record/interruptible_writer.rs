@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn b1_a_write_ends_at_the_deadline_and_what_was_taken_arrives() {
+    fn a_write_ends_at_the_deadline_and_what_was_taken_arrives() {
         let (mut reader, writer) = io::pipe().unwrap();
         let timeout = Rc::new(WriteTimeout::until(Instant::now() + Duration::from_millis(100)));
         let mut out = InterruptibleWriter::new(&writer, timeout.clone()).unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn b1_a_socket_is_not_waited_for_either() {
+    fn a_socket_is_not_waited_for_either() {
         let (_reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
         let timeout = Rc::new(WriteTimeout::until(Instant::now() + Duration::from_millis(100)));
         let mut out = InterruptibleWriter::new(&writer, timeout).unwrap();

@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn c1_nested_conditions_without_a_middle_are_evaluated_once() {
+    fn nested_conditions_without_a_middle_are_evaluated_once() {
         for levels in [1, 20, 30] {
             assert_eq!(print(&nested_conditions(levels)), "-2", "{levels} levels");
         }
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn c2_an_argument_of_25000_terms_is_unknown_and_its_fields_are_printed() {
+    fn an_argument_of_25000_terms_is_unknown_and_its_fields_are_printed() {
         let chain = |terms: usize| format!("\"%d %u\", REC->a{}, REC->b", " + REC->a".repeat(terms - 1));
         assert_eq!(print(&chain(3)), "-6 2147483649");
         assert_eq!(print(&chain(900)), "-1800 2147483649");

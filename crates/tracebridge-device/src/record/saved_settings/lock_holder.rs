@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a4_a_process_is_identified_only_if_it_has_the_file_open_and_started_then() {
+    fn a_process_is_identified_only_if_it_has_the_file_open_and_started_then() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("locked");
         fs::write(&path, "").unwrap();

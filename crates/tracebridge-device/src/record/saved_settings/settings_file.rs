@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a1_only_settings_of_a_tracefs_and_properties_of_atrace_are_taken_from_a_file() {
+    fn only_settings_of_a_tracefs_and_properties_of_atrace_are_taken_from_a_file() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::for_tests(dir.path());
         let verdict = |owner: SettingsOwner, setting: SavedSetting| check(&state, &owner, &[setting]);
