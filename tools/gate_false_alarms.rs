@@ -10,7 +10,7 @@ use tracebridge::internals::gate::{
     Condition, GateOutcome, GateSide, MeasureKind, RunTimes, Selection, judge,
 };
 
-use support::launch_noise::{NoiseSource, Spread, USUAL, launches};
+use support::launch_scenario::{NoiseSource, Spread, USUAL, launches};
 
 const PAIRS: usize = 200;
 const MEDIAN_NS: f64 = 400e6;

@@ -5,14 +5,12 @@
 mod capture;
 
 mod dataset;
-mod dmtracedump;
 mod frames;
 mod json_schemas;
 mod launches;
 mod method_trace;
 mod perfetto;
-mod pictures;
-mod printed_profile;
+mod profile;
 mod report;
 mod round_trip;
 mod samples;

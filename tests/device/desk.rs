@@ -3,12 +3,15 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use support::{Child, Command};
+use std::thread::sleep;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use support::{Child, Command};
 
 use crate::adb::{self, DIR, Device};
+use crate::capture;
 use crate::fake_android::FakeAndroid;
 use crate::journey::json;
 use crate::locked::{LockedPhone, Userdebug};
@@ -136,7 +139,7 @@ fn no_space_on_either_side_is_said_and_loses_no_recording() {
     assert_eq!(left, "");
 
     // No space here: what was recorded stays there, and goes elsewhere later.
-    if let Some(small) = support::small_disk::SmallDisk::mount("16k") {
+    if let Some(small) = support::files::SmallDisk::mount("16k") {
         let output = run(&device, small.path(), &["record", "sched", "-t", "500ms", "-o", "small.dat"]);
         assert_eq!(output.status.code(), Some(1), "{}", adb::text(&output));
         assert!(adb::text(&output).contains("small.dat: No space left"), "{}", adb::text(&output));
@@ -245,4 +248,98 @@ fn su_gives_root_in_each_of_its_dialects() {
     let listed = adb::text(&run(shell, dir.path(), &["devices"]));
     let line = listed.lines().find(|line| line.starts_with(shell.serial())).unwrap();
     assert!(line.contains("  no  ") && line.ends_with("part"), "a user build again: {line}");
+}
+
+/// The moments of the cuts, ms after the recording has begun.
+const CUTS_MS: [u64; 4] = [0, 150, 700, 1600];
+
+/// A command that writes a file on the device for 2 s at most, and one that would stream for hours.
+/// Without the connection adbd ends both as a hangup does, and the second has lost its reader.
+const COMMANDS: [&str; 2] = ["-t 2 -o FILE sched", "-t 6000 -o - sched"];
+
+#[test]
+fn a_cut_connection_changes_no_setting_and_loses_no_event() {
+    let Some(device) = Device::attached() else { return };
+    if !device.serial().contains(':') {
+        return support::skip("a cut connection", "the device is not connected over the network");
+    }
+    let binary = device.program(device.abi(), "tracebridge");
+    let (file, dir) = (format!("{DIR}/cut.dat"), adb::scratch());
+    let before = unusual(&device);
+    for (command, cut) in COMMANDS.iter().flat_map(|command| CUTS_MS.map(|cut| (command, cut))) {
+        let recording = device.record(&binary, &command.replace("FILE", &file));
+        sleep(Duration::from_millis(cut));
+        let said = Command::new("adb").args(["disconnect", device.serial()]).output().unwrap();
+        assert!(said.status.success(), "adb disconnect: {}", adb::text(&said));
+        // Without its connection the program of adb ends.
+        recording.finish();
+        adb::connect(device.serial());
+        let what = format!("the end of record {command}, after a cut at {cut} ms");
+        device.wait_until(&what, &format!("! kill -0 $(cat {DIR}/running.pid)"));
+        assert_same(before, &settings(&device), &format!("{command}: after a cut at {cut} ms"));
+        if command.contains("FILE") {
+            let dat = device.fetch(&file, dir.path());
+            let info = json(&["info", "--json"], &[&dat]);
+            assert_eq!(info["events"].as_u64(), Some(capture::read(&dat).len() as u64), "{info}");
+            assert!(info["events"].as_u64() > Some(0), "{info}");
+        }
+    }
+    reset(&device);
+}
+
+/// A Perfetto trace of this device, recorded by tracebridge itself, where the stand-in finds it.
+fn give_trace(device: &Device, dir: &std::path::Path) -> u64 {
+    expect(0, device, dir, &["record", "sched", "-t", "300ms", "-o", "own.pftrace"]);
+    device.push(&dir.join("own.pftrace"), &format!("{DIR}/properties/trace"));
+    device.run("mkdir -p /data/misc/perfetto-traces");
+    json(&["info", "--json"], &[&dir.join("own.pftrace")])["events"].as_u64().unwrap()
+}
+
+#[test]
+fn perfetto_records_what_it_is_told_and_leaves_nothing() {
+    let Some(device) = Device::attached() else { return };
+    let dir = adb::scratch();
+    let dir = dir.path();
+    let Some(_android) = FakeAndroid::install(&device, &["perfetto"], &[("tenths", "5")]) else { return };
+    let events = give_trace(&device, dir);
+    let words = ["record", "--via", "perfetto", "sched", "irq/*", "-a", "com.example", "-t", "5", "-o"];
+    for output in ["x.pftrace", "x.dat"] {
+        let out = expect(0, &device, dir, &[&words[..], &[output]].concat());
+        assert!(adb::text(&out).contains("recorded by the device's own perfetto\n"), "{}", adb::text(&out));
+        let read = json(&["info", "--json"], &[&dir.join(output)]);
+        assert_eq!(read["events"].as_u64(), Some(events), "{output}: {read}");
+    }
+    for part in ["linux.ftrace", "sched/sched_switch", "irq/*", "com.example", "linux.process_stats"] {
+        device.run(&format!("grep -q -F '{part}' {DIR}/properties/config"));
+    }
+    assert_eq!(device.run("ls /data/misc/perfetto-traces"), "");
+    // Without -t, up to Ctrl-C.
+    device.run(&format!("rm {DIR}/properties/tenths {DIR}/properties/recording"));
+    let mut child = command(device.serial(), dir, &["record", "--via=perfetto", "sched", "-o", "c.pftrace"]);
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    device.wait_until("perfetto to record", &format!("test -e {DIR}/properties/recording"));
+    child.send(Signal::SIGINT);
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", adb::text(&out));
+    assert_eq!(json(&["info", "--json"], &[&dir.join("c.pftrace")])["events"].as_u64(), Some(events));
+    device.run("rmdir /data/misc/perfetto-traces");
+    assert!(fs::read_dir(dir).unwrap().count() == 4, "{dir:?}");
+}
+
+#[test]
+fn flags_that_perfetto_and_atrace_do_not_know_are_refused() {
+    let Some(device) = Device::attached() else { return };
+    let dir = adb::scratch();
+    for (words, part) in [
+        (&["--via", "perfetto", "--compress"][..], "--compress is for tracebridge's own recorder"),
+        (&["--via", "perfetto", "sched/sched_switch:prev_pid==1"], "takes no filters"),
+        (&["--via", "atrace", "sched/sched_switch"], "atrace records categories alone"),
+        (&["--via", "atrace", "--max-size", "3m"], "--max-size"),
+    ] {
+        let words = [&["record", "sched", "-t", "1"][..], words].concat();
+        let out = expect(2, &device, dir.path(), &words);
+        assert!(adb::text(&out).contains(part), "{}", adb::text(&out));
+    }
+    let out = expect(1, &device, dir.path(), &["record", "sched", "-t", "1", "--via", "perfetto"]);
+    assert!(adb::text(&out).contains("there is no perfetto on the device"), "{}", adb::text(&out));
 }

@@ -7,7 +7,6 @@
 mod capture;
 
 mod adb;
-mod adb_cut;
 mod atrace;
 mod boot;
 mod desk;
@@ -23,4 +22,3 @@ mod perfetto;
 mod recording;
 mod settings;
 mod tags;
-mod via;

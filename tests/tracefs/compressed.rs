@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use crate::capture;
 use crate::recording::{Busy, events, record, reported, run_programs, summary};
 use crate::tracefs_fixture::{Knobs, Recorder, machine, wait_for_lost_events, wait_for_tracing};
-use support::small_disk::SmallDisk;
+use support::files::SmallDisk;
 use support::{has_program, skip, tracebridge};
 
 fn info(capture: &Path) -> serde_json::Value {

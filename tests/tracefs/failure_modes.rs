@@ -1,19 +1,19 @@
-//! Failures around a recorder. The recorder always ends with a clear message, a readable file, and every
-//! kernel setting as before.
+//! Failures around a recorder: damage, faults, full disks, other processes that compete for the CPUs. The
+//! recorder always ends with a clear message, a readable file, and every kernel setting as before.
 
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::Output;
-use support::Command;
+use std::process::{Output, Stdio};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::sys::signal::Signal;
+use support::damage::check_damaged_copies;
+use support::{Child, Command, inject_faults, tracebridge};
 
 use crate::locked_down::{SHELL, for_everybody};
 use crate::recording::{Busy, events, record, summary};
 use crate::tracefs_fixture::{Knobs, Machine, Recorder, machine, wait_for_tracing};
-use support::tracebridge;
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -197,7 +197,7 @@ fn a_user_without_permission_gets_an_error_that_names_the_remedy() {
 #[test]
 fn a_full_disk_names_the_path_and_the_free_bytes_also_when_compressing() {
     let Some(machine) = machine() else { return };
-    let Some(disk) = support::small_disk::SmallDisk::mount("2m") else { return };
+    let Some(disk) = support::files::SmallDisk::mount("2m") else { return };
     let _busy = Busy::start();
     // The saved settings are on the full disk too, as on a phone.
     let dir = disk.path();
@@ -230,4 +230,130 @@ fn a_full_disk_names_the_path_and_the_free_bytes_also_when_compressing() {
     let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
     let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
     assert!(info["events"].as_u64() > Some(1000), "{info}");
+}
+
+#[test]
+fn a_damaged_recording_is_refused_or_read_in_part() {
+    let bytes = {
+        let Some(machine) = machine() else { return };
+        let dir = support::tempdir();
+        let out = record(&machine, dir.path(), &["sched", "-t", "0.5"]).output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        fs::read(dir.path().join("x.dat")).unwrap()
+    };
+    check_damaged_copies("short.dat", &bytes);
+}
+
+/// Programs that are ended when the value is dropped.
+struct Load(Vec<Child>);
+
+impl Load {
+    fn start(&mut self, program: &str, args: &[&str]) {
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.0.push(command.spawn().unwrap());
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn a_recorder_beside_six_busy_loops_loses_nothing() {
+    let Some(machine) = machine() else { return };
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let mut load = Load(Vec::new());
+    (0..6).for_each(|_| load.start("sh", &["-c", "while :; do :; done"]));
+    // Each byte is two system calls, and each of them two events.
+    (0..2).for_each(|_| load.start("dd", &["if=/dev/zero", "of=/dev/null", "bs=1"]));
+    let run = |args: &[&str]| {
+        let out = record(&machine, dir.path(), &[&["sched", "raw_syscalls/*", "-b", "20480"], args].concat());
+        let out = { out }.output().unwrap();
+        let told = summary(&out);
+        (out.status.code(), told)
+    };
+    let (status, told) = run(&["-t", "2"]);
+    assert_eq!(told["scheduling"], "real-time 1", "{told}");
+    assert_eq!(status, Some(0), "{told}");
+    let (_, told) = run(&["-t", "0.1", "--nice", "-5"]);
+    assert_eq!(told["scheduling"], "nice -5", "{told}");
+    let (_, told) = run(&["-t", "0.1", "--nice", "0"]);
+    assert_eq!(told["scheduling"], "nice 0", "{told}");
+    drop(load);
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+}
+
+/// The faults of one run, about a minute; docs/faults.md says how to inject more.
+const FAULTS: u32 = 60;
+
+/// The script takes the machine's tracefs for some recordings at a time, so this test must not hold it.
+#[test]
+fn recording_commands_put_the_settings_back_after_faults_at_random_moments() {
+    inject_faults("recording", FAULTS);
+}
+
+#[test]
+fn a_capture_whose_recorder_was_killed_says_that_it_is_not_finished() {
+    let Some(machine) = machine() else { return };
+    let dir = support::tempdir();
+    let mut recorder =
+        Recorder::start(record(&machine, dir.path(), &["sched", "--mode", "ring", "-t", "600"]), dir.path());
+    wait_for_tracing(&machine.root);
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
+    assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+    let info = tracebridge().arg("info").arg(dir.path().join("x.dat")).output().unwrap();
+    assert_eq!(info.status.code(), Some(3), "{info:?}");
+    assert!(String::from_utf8_lossy(&info.stdout).contains("the recorder was killed"), "{info:?}");
+}
+
+#[test]
+fn a_stream_whose_reader_has_gone_before_its_head_is_a_failure() {
+    let Some(machine) = machine() else { return };
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let mut command = tracebridge();
+    command.args(["record", "sched", "-t", "0.1", "-o", "-", "--tracefs"]).arg(&machine.root);
+    command.arg("--state-dir").arg(dir.path());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let out = command.stdout(writer).output().unwrap();
+    assert_eq!(out.status.code(), Some(1), "{out:?}");
+    assert!(
+        String::from_utf8_lossy(&out.stderr).contains("the reader of the stream has gone away"),
+        "{out:?}"
+    );
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+}
+
+/// With six descriptors the recorder could open, but not look again at its file of saved settings, and tried
+/// for ever.
+#[test]
+fn a_recorder_with_few_file_descriptors_ends_and_changes_no_setting() {
+    let Some(machine) = machine() else { return };
+    let before = Knobs::read(&machine.root);
+    // With fewer descriptors the dynamic linker does not start a program.
+    for limit in 6..14 {
+        let dir = support::tempdir();
+        let output = Command::new("sh")
+            .args(["-c", &format!("ulimit -n {limit}; exec \"$@\""), "sh"])
+            .arg(support::binary())
+            .args(["record", "sched", "-t", "0.1", "--tracefs"])
+            .arg(&machine.root)
+            .arg("--state-dir")
+            .arg(dir.path())
+            .arg("-o")
+            .arg(dir.path().join("x.dat"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{limit}: {}: {said}", output.status);
+        assert_eq!(before.changed(&machine.root), Vec::<String>::new(), "{limit}: {said}");
+    }
 }

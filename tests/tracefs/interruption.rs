@@ -154,7 +154,7 @@ fn a_start_that_fails_leaves_no_instance() {
     let name = machine.instance_name("b3");
     let instance = machine.instance_dir(&name);
     let capture = dir.path().join("none/x.dat");
-    let full = support::small_disk::SmallDisk::mount("4k");
+    let full = support::files::SmallDisk::mount("4k");
     if let Some(full) = &full {
         let _ = fs::write(full.path().join("fill"), [0; 8192]);
         let mut start = tracebridge();

@@ -13,8 +13,8 @@ use nix::sys::signal::Signal;
 use crate::tracefs_fixture::{
     Knobs, Machine, Recorder, machine, read_until_tracing, wait_for_lost_events, wait_for_tracing,
 };
+use support::files::SmallDisk;
 use support::report_page::Page;
-use support::small_disk::SmallDisk;
 use support::{has_program, skip, tracebridge};
 
 /// `record` on this machine's tracefs, with the state directory and the capture `x.dat` in `dir`.

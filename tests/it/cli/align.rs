@@ -1,12 +1,43 @@
 //! Aligns method traces of simulated devices with their kernel recordings, and compares the result with the
 //! true times.
 
+use std::collections::HashMap;
+use std::io;
+
+use support::scenario::{Era, Random, START, Scenario, SimulatedFiles};
 use tracebridge::clock::Clock;
 use tracebridge::formats::input::Input;
-use tracebridge::timeline::{self, MergeError, MergeOptions, MergeSummary, Verdict};
+use tracebridge::formats::{Event, EventType, Sink};
+use tracebridge::timeline::{
+    self, Edge, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineSink, Verdict,
+};
 
-use super::aligned_edges::AlignedEdges;
-use support::scenario::{Era, Random, START, Scenario, SimulatedFiles};
+/// The threads of method traces, and the times of their edges in their order, by the thread's number.
+#[derive(Default)]
+pub struct AlignedEdges {
+    pub threads: HashMap<u32, MethodThread>,
+    pub edges: HashMap<u32, Vec<u64>>,
+}
+
+impl Sink for AlignedEdges {
+    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl TimelineSink for AlignedEdges {
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        self.threads.insert(thread.index, thread.clone());
+        Ok(())
+    }
+    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
+        self.edges.entry(thread).or_default().extend(edges.iter().map(|e| e.ts));
+        Ok(())
+    }
+    fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// The two files as inputs of `merge`.
 fn inputs(made: &SimulatedFiles) -> [Input; 2] {

@@ -1,10 +1,12 @@
-//! Files that are empty, cut short or random give an error that says where, or a partial result that says
+//! Files that are empty, cut short, malformed or random give an error that says where, or a partial result that says
 //! what is missing. tests/tracefs does the same with a capture that the recorder made from the running
 //! kernel.
 
 use support::art_writer::{Action, ArtTrace, Method, Record};
 use support::damage::check_damaged_copies;
+use support::files::Files;
 use support::scenario::{Era, Scenario};
+use support::{Ran, run_in};
 
 fn method_trace() -> Vec<u8> {
     let calls = 300u32;
@@ -30,4 +32,27 @@ fn a_damaged_method_trace_is_refused_or_read_in_part() {
 fn a_damaged_capture_is_refused_or_read_in_part() {
     let scenario = Scenario { length: 20_000_000, threads: 2, ..Scenario::new(7, Era::Art14) };
     check_damaged_copies("short.dat", &scenario.make().dat);
+}
+
+/// Converts a file with these bytes.
+fn convert(name: &str, bytes: &[u8], out: &str) -> Ran {
+    let files = Files::new();
+    files.write(name, bytes);
+    run_in(files.0.path(), &["convert", name, "-o", out])
+}
+
+#[test]
+fn a_cpu_that_no_machine_has_is_refused() {
+    for out in ["o.dat", "o.pftrace"] {
+        let ran = convert("in.txt", b" a-1 [4294967295] 1.5: foo: a=1\n", out).exited(1);
+        assert!(ran.stderr.contains("4294967295"), "{ran}");
+    }
+}
+
+#[test]
+fn a_perfetto_trace_cut_within_a_packet_opens_up_to_the_cut() {
+    // An event of CPU 0 (time 9, thread 7, an empty print), then a packet of 100 bytes, cut after its first.
+    let trace = [0x0a, 10, 0x0a, 8, 0x12, 6, 8, 9, 16, 7, 0x1a, 0, 0x0a, 100, 0x0a];
+    convert("in.pftrace", &trace, "o.csv").exited(3);
+    convert("in.pftrace", &trace[..12], "o.csv").exited(0);
 }

@@ -11,7 +11,7 @@ use tracebridge::formats::art_method::MethodTrace;
 use tracebridge::formats::input::Input;
 use tracebridge::timeline::{self, MergeOptions, Verdict};
 
-use super::aligned_edges::AlignedEdges;
+use super::align::AlignedEdges;
 use support::art_always_on::{self, Stream, anr_dump, perfetto_packet};
 use support::art_blocks::{self, Blocks, Writer};
 use support::art_writer::{Action, ArtTrace, Method, Record};

@@ -1,21 +1,14 @@
 //! Runs the real binary on files that the tests make themselves.
 
-#[path = "../../shared/aligned_edges.rs"]
-mod aligned_edges;
-
-#[cfg(target_os = "linux")]
-mod faults;
 #[cfg(target_os = "linux")]
 mod markers;
-
-#[cfg(target_os = "linux")]
-mod device_output;
 
 #[cfg(target_os = "linux")]
 mod documented_commands;
 
 #[cfg(target_os = "linux")]
 mod outputs_whole;
+#[cfg(target_os = "linux")]
 mod scripts;
 
 #[cfg(unix)]
@@ -25,9 +18,7 @@ mod adb;
 mod adb_launch;
 mod align;
 mod bounded;
-mod change_points;
 mod chrome_json;
-mod compressed_inputs;
 mod damaged_inputs;
 mod dataset;
 mod dataset_engines;
@@ -36,7 +27,6 @@ mod dataset_fire;
 mod dataset_parts;
 mod duplicates;
 mod gate;
-mod gate_frames;
 #[cfg(unix)]
 mod hostile_phones;
 mod inputs_in_hand;
@@ -49,16 +39,12 @@ mod mistakes;
 mod one_way_in;
 mod output;
 mod perfetto;
-mod perfetto_round_trip;
-mod perfetto_zip;
 mod pictures;
 mod profile;
 mod profile_options;
 mod progress;
-mod queries_of_launches;
+mod queries;
 mod report;
 mod trace_dat;
 mod viewers;
 mod why;
-
-mod bad_text;

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-
 use support::art_writer::{Action, ArtTrace, Method, Record};
 use support::scenario::{Era, Scenario};
 use support::tracebridge;
@@ -207,5 +206,46 @@ fn info_succeeds_silently_on_a_closed_pipe_and_fails_with_one_message_on_a_full_
         let said = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(1), "{said}");
         assert!(said.starts_with("tracebridge: ") && said.lines().count() == 1, "{said}");
+    }
+}
+
+/// The device's commands.
+#[cfg(target_os = "linux")]
+mod of_the_device {
+    use super::*;
+    use support::Command;
+
+    /// Commands that print a report, whether or not this machine has a tracefs.
+    const REPORTS: [&[&str]; 5] =
+        [&["doctor"], &["doctor", "--json"], &["list"], &["list", "--json"], &["restore"]];
+
+    fn device_command(args: &[&str], state_dir: &std::path::Path) -> Command {
+        let mut command = tracebridge();
+        command.args(args).arg("--state-dir").arg(state_dir);
+        command
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let dir = support::tempdir();
+        for args in REPORTS {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let out = device_command(args, dir.path()).stdout(Stdio::from(writer)).output().unwrap();
+            let said = String::from_utf8_lossy(&out.stderr);
+            assert_eq!((out.status.code(), &*said), (Some(0), ""), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_does_not_cause_a_panic() {
+        let dir = support::tempdir();
+        for args in REPORTS {
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let out = device_command(args, dir.path()).stdout(full).output().unwrap();
+            let said = String::from_utf8_lossy(&out.stderr);
+            assert!(out.status.code().is_some_and(|code| code < 2), "{args:?}: {said}");
+            assert!(!said.contains("panicked"), "{args:?}: {said}");
+        }
     }
 }

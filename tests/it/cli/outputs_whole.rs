@@ -12,9 +12,9 @@ use nix::sys::signal::Signal;
 use nix::unistd::mkfifo;
 
 use support::art_generate::{self, Size};
+use support::files::SmallDisk;
 use support::processes::{runs, sleeps};
 use support::scenario::{Era, Scenario};
-use support::small_disk::SmallDisk;
 use support::{
     Child, Command, Ran, has_program, run_in, skip, tracebridge, until, within_limit, write_program,
 };

@@ -1,13 +1,14 @@
-//! Perfetto's own classes read what `merge` writes for Perfetto.
+//! Traces for Perfetto: its own classes read them, they read back, packets of unknown types stay, and a zip
+//! holds the recording, the method traces as they were, and a manifest that relates their clocks.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
-use support::Command;
 
 use serde_json::Value;
-
 use support::scenario::{Era, Scenario};
-use support::{skip, tracebridge};
+use support::{Command, run_in, skip, tracebridge};
 
 /// Finds a Python interpreter that has Perfetto's classes.
 fn python() -> Option<Command> {
@@ -126,4 +127,287 @@ fn events_of_two_equal_recordings_appear_once_in_any_order() {
         assert_eq!(json(&out.stdout)["outcome"]["inputs"][1]["duplicates"].as_u64(), events("one.dat"));
         assert_eq!(events(file), events("one.dat"), "{file}");
     }
+}
+
+/// Runs tracebridge in `dir`, and returns its JSON. The inputs may have lost events.
+#[track_caller]
+fn summary(dir: &Path, args: &[&str]) -> Value {
+    run_in(dir, &[args, &["--json"]].concat()).exited_with_one_of(&[0, 3]).json()
+}
+
+/// Every method call of a Chrome JSON file: thread, begin, duration and name, and how often.
+fn calls(path: &Path) -> BTreeMap<String, u64> {
+    let json: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    let mut threads = BTreeMap::new();
+    for event in events.iter().filter(|e| e["ph"] == "M" && e["name"] == "thread_name") {
+        threads
+            .insert((event["pid"].to_string(), event["tid"].to_string()), event["args"]["name"].to_string());
+    }
+    let mut calls = BTreeMap::new();
+    for event in events.iter().filter(|e| e["cat"] == "method") {
+        let thread = (event["pid"].to_string(), event["tid"].to_string());
+        let name = threads.get(&thread).cloned().unwrap_or_default();
+        let call = format!("{thread:?} {name} {} {} {}", event["ts"], event["ph"], event["name"]);
+        *calls.entry(call).or_default() += 1;
+    }
+    calls
+}
+
+#[test]
+fn a_merge_written_for_perfetto_reads_back_with_every_call_at_its_time_on_its_thread() {
+    let dir = support::tempdir();
+    let path = |name: &str| dir.path().join(name);
+    for era in [Era::Dalvik, Era::Art14] {
+        let made = Scenario::new(21, era).make();
+        fs::write(path("app.dat"), &made.dat).unwrap();
+        fs::write(path("app.trace"), &made.trace).unwrap();
+        let merged = summary(dir.path(), &["merge", "app.dat", "app.trace", "-o", "app.pftrace"]);
+        summary(dir.path(), &["merge", "app.dat", "app.trace", "-o", "direct.json"]);
+        let back = summary(dir.path(), &["convert", "app.pftrace", "-o", "back.json"]);
+        let methods = merged["outcome"]["methods"].as_u64().unwrap();
+        assert!(methods > 50);
+        assert_eq!(back["outcome"]["methods"].as_u64(), Some(methods), "{era:?}");
+        let (direct, back) = (calls(&path("direct.json")), calls(&path("back.json")));
+        // A begin and an end for each call.
+        assert_eq!(direct.values().sum::<u64>(), 2 * methods);
+        assert_eq!(direct, back, "{era:?}");
+        // Written anew from what was read, and read again.
+        summary(dir.path(), &["convert", "app.pftrace", "--only-ftrace", "-o", "again.pftrace"]);
+        summary(dir.path(), &["convert", "again.pftrace", "-o", "again.json"]);
+        assert_eq!(calls(&path("again.json")), direct, "{era:?}");
+        let csv = summary(dir.path(), &["convert", "app.pftrace", "-o", "app.csv"]);
+        assert_eq!(csv["outcome"]["methods"].as_u64(), Some(methods));
+        let rows = fs::read_to_string(path("app.csv")).unwrap();
+        assert_eq!(rows.lines().filter(|row| row.starts_with("method,")).count() as u64, methods);
+    }
+}
+
+#[test]
+fn an_archive_for_perfetto_reads_back_with_its_recording_and_its_method_traces() {
+    let dir = support::tempdir();
+    let made = Scenario::new(22, Era::Art14).make();
+    fs::write(dir.path().join("app.dat"), &made.dat).unwrap();
+    fs::write(dir.path().join("app.trace"), &made.trace).unwrap();
+    let merged = summary(dir.path(), &["merge", "app.dat", "app.trace", "-o", "app.zip"]);
+    let back = summary(dir.path(), &["convert", "app.zip", "-o", "back.json"]);
+    for count in ["/outcome/methods", "/outcome/markers", "/outcome/report/cpus", "/outcome/threads"] {
+        assert_eq!(merged.pointer(count), back.pointer(count), "{count}");
+    }
+    let offsets = |json: &Value| json["outcome"]["inputs"][1]["offset_ns"].as_i64().unwrap();
+    assert!(offsets(&merged).abs_diff(offsets(&back)) < 100_000, "{} {}", offsets(&merged), offsets(&back));
+}
+
+/// Appends a field of wire type 2.
+fn put_bytes(out: &mut Vec<u8>, field: u8, content: &[u8]) {
+    out.extend([field << 3 | 2]);
+    let mut len = content.len();
+    while len >= 128 {
+        out.push(len as u8 | 128);
+        len >>= 7;
+    }
+    out.push(len as u8);
+    out.extend(content);
+}
+
+/// A trace that only holds a packet of a type that nobody knows (field 15 of `TracePacket`), on the packet
+/// sequence 1, and a described track.
+fn foreign(track_name: &[u8]) -> Vec<u8> {
+    let (mut unknown, mut track, mut out) = (Vec::new(), vec![8, 77], Vec::new());
+    put_bytes(&mut unknown, 15, b"nobody knows this");
+    unknown.extend([10 << 3, 1]);
+    put_bytes(&mut out, 1, &unknown);
+    put_bytes(&mut track, 2, track_name);
+    // `TracePacket.track_descriptor` is field 60: its tag takes two bytes.
+    let mut packet = vec![10 << 3, 1, 0xe2, 3, track.len() as u8];
+    packet.extend(&track);
+    put_bytes(&mut out, 1, &packet);
+    out
+}
+
+#[test]
+fn packets_of_unknown_types_stay_when_a_method_trace_joins_and_ids_are_kept_apart() {
+    let dir = support::tempdir();
+    let made = Scenario::new(23, Era::ArtMono).make();
+    fs::write(dir.path().join("app.trace"), &made.trace).unwrap();
+    fs::write(dir.path().join("one.pftrace"), foreign(b"one")).unwrap();
+    fs::write(dir.path().join("two.pftrace"), foreign(b"two")).unwrap();
+    let args = ["merge", "one.pftrace", "two.pftrace", "app.trace", "--offset", "0", "-o", "out.pftrace"];
+    summary(dir.path(), &args);
+    let out = fs::read(dir.path().join("out.pftrace")).unwrap();
+    let one = foreign(b"one");
+    let at = out.windows(one.len()).position(|window| window == one).expect("the first trace is there whole");
+    let two = &out[at + one.len()..];
+    // The new uuid takes ten bytes in place of one.
+    assert_eq!(two.len(), one.len() + 9, "nothing follows the second trace: {two:?}");
+    let (ours, text) = (&out[..at], |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned());
+    assert!(text(two).contains("nobody knows this") && text(two).contains("two"));
+    assert!(!two.windows(2).any(|pair| pair == [10 << 3, 1]), "the second trace has another sequence id");
+    assert!(!two.windows(2).any(|pair| pair == [8, 77]), "the second track has another uuid");
+    // The absolute path of an input is nobody's business.
+    assert!(text(ours).contains("app.trace: ") && !text(ours).contains(&*dir.path().to_string_lossy()));
+    let absolute = dir.path().join("app.trace").display().to_string();
+    summary(dir.path(), &["convert", &absolute, "-o", "alone.pftrace"]);
+    let alone = text(&fs::read(dir.path().join("alone.pftrace")).unwrap());
+    assert!(alone.contains("app.trace: ") && !alone.contains(&absolute));
+}
+
+#[test]
+fn what_an_output_has_no_place_for_is_named_by_type() {
+    let dir = support::tempdir();
+    fs::write(dir.path().join("one.pftrace"), foreign(b"one")).unwrap();
+    let refused =
+        tracebridge().args(["convert", "one.pftrace", "-o", "one.json"]).current_dir(dir.path()).output();
+    let refused = refused.unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("has no place for 1 packet field 15") && said.contains("perfetto (.pftrace)"),
+        "{said}"
+    );
+    let info = summary(dir.path(), &["info", "one.pftrace"]);
+    assert_eq!(info["report"]["unread"], serde_json::json!({ "packet_field_15": 1 }));
+}
+
+#[test]
+fn kernel_functions_of_a_text_keep_their_names_through_perfetto() {
+    let dir = support::tempdir();
+    let text = "# tracer: nop\n#\n \
+         kworker-7 (7) [000] d..1 1.000000: workqueue_execute_start: work struct 00000000a: function devfreq_monitor\n \
+         kworker-7 (7) [000] d..1 1.000010: workqueue_execute_end: work struct 00000000a\n \
+         kworker-7 (7) [000] d..1 1.000020: sched_blocked_reason: pid=8 iowait=0 caller=__fdget_pos+0x44/0x50\n";
+    fs::write(dir.path().join("a.txt"), text).unwrap();
+    summary(dir.path(), &["convert", "a.txt", "-o", "a.pftrace"]);
+    let written = fs::read(dir.path().join("a.pftrace")).unwrap();
+    assert!(written.windows(15).any(|w| w == b"devfreq_monitor"), "the name is interned");
+    summary(dir.path(), &["convert", "a.pftrace", "-o", "b.txt"]);
+    let back = fs::read_to_string(dir.path().join("b.txt")).unwrap();
+    assert!(back.contains("function devfreq_monitor") && back.contains("caller=__fdget_pos"), "{back}");
+}
+
+/// Reads the files of a zip in order, and checks that each is stored in a way that Perfetto's zip reader
+/// supports.
+fn members(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let bytes = fs::read(path).unwrap();
+    let mut zip = zip::ZipArchive::new(File::open(path).unwrap()).unwrap();
+    (0..zip.len())
+        .map(|n| {
+            let mut file = zip.by_index(n).unwrap();
+            let header = &bytes[file.header_start() as usize..][..30];
+            let word = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+            let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 2)) << 16;
+            assert!(word(4) <= 20, "needs version {}", word(4));
+            assert_eq!(word(6), 0, "flags: no data descriptor, no UTF-8 names");
+            assert_eq!(word(8), 0, "stored");
+            assert_eq!((long(18), long(22)), (file.size(), file.size()), "sizes stand before the data");
+            let mut content = Vec::new();
+            file.read_to_end(&mut content).unwrap();
+            (file.name().unwrap().into_owned(), content)
+        })
+        .collect()
+}
+
+#[test]
+fn the_manifest_relates_the_clock_of_the_method_trace_to_that_of_the_recording() {
+    let dir = support::tempdir();
+    let path = |name: &str| dir.path().join(name);
+    for era in [Era::Dalvik, Era::ArtMono, Era::ArtCounter, Era::Art14] {
+        let scenario = Scenario::new(12, era);
+        let made = scenario.make();
+        fs::write(path("app.dat"), &made.dat).unwrap();
+        fs::write(path("мой app.trace"), &made.trace).unwrap();
+        let out = tracebridge()
+            .args(["merge", "--json", "-o"])
+            .args([path("out.zip"), path("app.dat"), path("мой app.trace")])
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let members = members(&path("out.zip"));
+        let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["recording.pftrace", "0-____app.trace", "perfetto_manifest.json"]);
+        assert!(members[1].1 == made.trace, "the method trace is the file it was");
+
+        // Perfetto recognises a manifest by its first characters.
+        let manifest = String::from_utf8(members[2].1.clone()).unwrap();
+        let squeezed: String = manifest.split_whitespace().collect();
+        assert!(squeezed.starts_with("{\"perfetto_manifest\""), "{manifest}");
+        let manifest: Value = serde_json::from_str(&manifest).unwrap();
+        let manifest = &manifest["perfetto_manifest"];
+        assert_eq!(manifest["version"], 1);
+        assert_eq!(manifest["trace_time"]["clock"], "BOOTTIME");
+        let files = manifest["files"].as_array().unwrap();
+        assert_eq!((&files[0]["path"], &files[1]["path"]), (&names[0].into(), &names[1].into()));
+        let clocks = &files[1]["clocks"];
+        assert_eq!(clocks["clock"], "MONOTONIC", "in which Perfetto takes it to be");
+        assert_eq!(clocks["sync_to"], serde_json::json!({"file": names[0], "clock": "BOOTTIME"}));
+        // The time of the first record by the file's own clock, plus the offset in the manifest, is the true
+        // time of the first call.
+        let own = own_first_record(&made.trace);
+        let truth = made.truth.iter().filter_map(|(_, times)| times.first()).min().unwrap();
+        let moved = own.wrapping_add_signed(clocks["offset_ns"].as_i64().unwrap());
+        assert!(moved.abs_diff(*truth) < 50_000, "{era:?}: {moved} is not {truth}");
+        assert!(manifest["attributes"].as_object().unwrap().values().all(Value::is_string));
+
+        // The recording in the zip holds as many events as the original.
+        fs::write(path("recording.pftrace"), &members[0].1).unwrap();
+        let out = tracebridge().args(["info", "--json"]).arg(path("recording.pftrace")).output().unwrap();
+        let info: Value = serde_json::from_slice(&out.stdout).unwrap();
+        let of = |file: &str| {
+            let out =
+                tracebridge().args(["convert", "-o", "-", "--format", "systrace"]).arg(path(file)).output();
+            out.unwrap().stdout.split(|b| *b == b'\n').filter(|line| line.first() == Some(&b' ')).count()
+        };
+        assert!(of("app.dat") > 100 && of("app.dat") == of("recording.pftrace"), "{info}");
+    }
+}
+
+/// The time of the first record in the file's own clock, ns: the start in the header plus the record's
+/// offset.
+fn own_first_record(trace: &[u8]) -> u64 {
+    let magic = trace.windows(4).rposition(|w| w == b"SLOW").unwrap();
+    let data = &trace[magic..];
+    let word = |at: usize, len: usize| (0..len).rev().fold(0u64, |sum, n| sum << 8 | u64::from(data[at + n]));
+    let (offset, start, size) = (word(6, 2) as usize, word(8, 8), word(16, 2) as usize);
+    let records = data[offset..].chunks_exact(size);
+    let first = records.map(|r| u64::from(u32::from_le_bytes([r[10], r[11], r[12], r[13]]))).min();
+    (start + first.unwrap()) * 1_000
+}
+
+#[test]
+fn inputs_that_cannot_go_into_a_zip_are_refused() {
+    let dir = support::tempdir();
+    let made = Scenario::new(13, Era::ArtMono).make();
+    fs::write(dir.path().join("app.dat"), &made.dat).unwrap();
+    fs::write(dir.path().join("app.trace"), &made.trace).unwrap();
+    for (args, status, why) in [
+        (&["merge", "app.dat", "-o", "out.zip"][..], 1, "give it both"),
+        (&["merge", "app.trace", "-o", "out.zip"], 1, "give it both"),
+        (&["merge", "app.dat", "app.trace", "--format", "perfetto-zip", "-o", "-"], 2, "to a file"),
+    ] {
+        let out = tracebridge().args(args).current_dir(dir.path()).output().unwrap();
+        let messages = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(status), "{messages}");
+        assert!(messages.contains(why), "{messages}");
+        assert!(!dir.path().join("out.zip").exists(), "nothing is left behind");
+    }
+}
+
+#[test]
+fn methods_on_tracks_of_a_recording_are_told_as_dropped_by_the_zip() {
+    let dir = support::tempdir();
+    let made = Scenario::new(13, Era::Art14).make();
+    fs::write(dir.path().join("app.dat"), &made.dat).unwrap();
+    fs::write(dir.path().join("app.trace"), &made.trace).unwrap();
+    let merge = |arguments: &[&str]| {
+        let out = tracebridge().arg("merge").args(arguments).arg("--json").current_dir(dir.path()).output();
+        let out = out.unwrap();
+        let told: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("{out:?}"));
+        (out.status.code(), told)
+    };
+    let (status, merged) = merge(&["app.dat", "app.trace", "-o", "app.pftrace"]);
+    assert_eq!(status, Some(0), "{merged}");
+    let (status, zipped) = merge(&["app.pftrace", "app.trace", "-o", "app.zip"]);
+    // The zip holds the method trace as a file, and its recording without the methods of its tracks.
+    assert_eq!(status, Some(3), "{zipped}");
+    assert_eq!(zipped["dropped"]["methods"], merged["outcome"]["methods"], "{zipped}");
 }

@@ -1,11 +1,12 @@
 //! The scripts for a device, with an imitated adb server, and a stand-in for `adb` that lists its device: no
-//! name of a device or a file may become a command.
+//! name of a device or a file may become a command. And `scripts/faults`: faults at random moments of commands
+//! on files.
 
 use std::fs;
 use std::path::Path;
 
 use support::adb_server::AdbServer;
-use support::{Command, Ran, TempDir, write_program};
+use support::{Command, Ran, TempDir, inject_faults, write_program};
 
 /// A directory with a stand-in for `adb`, which lists a device of this serial.
 fn adb(serial: &str) -> TempDir {
@@ -75,4 +76,12 @@ fn the_csv_of_a_query_holds_no_formula_and_no_control_character() {
     let out = Command::new("python3").args(["-B", "-c", line]).current_dir(scripts).run();
     let said = "[\"'=1+1\", '-5', \"'-$$Lambda\", \"'@x\", 'a\u{fffd}[31mb', 'two\\nlines', \"'\u{fffd}x\", '', 7, None]";
     assert_eq!(out.stdout.trim_end(), said, "{out}");
+}
+
+/// The faults of one run, some tens of seconds; docs/faults.md says how to inject more.
+const FAULTS: u32 = 400;
+
+#[test]
+fn commands_on_files_leave_whole_outputs_or_none_after_faults_at_random_moments() {
+    inject_faults("files", FAULTS);
 }

@@ -15,14 +15,12 @@ pub mod foreign_dat;
 mod guard;
 pub mod hostile_phone;
 pub mod kernel_pages;
-pub mod launch_noise;
 pub mod launch_scenario;
 mod printed;
 pub mod processes;
 pub mod report_page;
 pub mod scenario;
 pub mod schemas;
-pub mod small_disk;
 pub mod tables;
 mod wait;
 

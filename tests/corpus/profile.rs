@@ -1,7 +1,15 @@
-//! Compares the product's `dmtracedump` with the original program, on every file that the original reads.
+//! The method traces of the corpus as `profile` and `dmtracedump` print and draw them: beside the original
+//! dmtracedump on every file that it reads, at every width of a terminal, and as a picture of the call graph.
 
 use std::path::Path;
+
 use support::Command;
+use tracebridge::formats::art_method::MethodTrace;
+use tracebridge::profile::{
+    self, PrintForm, ProfileOutput, ProfileRequest, RowRequest, TextStyle, TreeDirection,
+};
+
+use crate::method_trace::bytes;
 
 /// Runs a program and returns its standard output; `None` where it failed. Exit status 3 is success on a
 /// damaged file.
@@ -136,4 +144,103 @@ fn a_streaming_file_and_its_gzip_twin_print_the_same() {
             output(support::tracebridge().arg("dmtracedump").arg(path.with_extension("trace.gz"))).unwrap();
         assert!(plain.len() > 100_000 && plain == gzip, "{name}");
     }
+}
+
+fn printed(trace: &Path, form: PrintForm, width: Option<usize>, tree: Option<TreeDirection>) -> String {
+    let request = ProfileRequest {
+        traces: vec![trace.to_owned()],
+        rows: RowRequest { limit: tree.is_none().then_some(0), ..RowRequest::default() },
+        style: TextStyle { width, colour: false },
+        form,
+        tree,
+        ..ProfileRequest::default()
+    };
+    let mut results = Vec::new();
+    let mut output = ProfileOutput { results: &mut results, message: &mut |_, _| {} };
+    profile::run(&request, &mut output).unwrap();
+    String::from_utf8(results).unwrap()
+}
+
+/// The own name of the method that JSON calls `name`: `wait` of `java.lang.Object.wait (JI)V`. A name that is
+/// itself wider than the terminal is cut.
+fn own_name(name: &str, width: Option<usize>) -> String {
+    let own = match name.starts_with('(') {
+        true => name,
+        false => name.split(' ').next().unwrap().rsplit('.').next().unwrap(),
+    };
+    let cut = width.filter(|width| own.chars().count() > *width).map_or(usize::MAX, |width| width - 1);
+    own.chars().take(cut).collect()
+}
+
+#[test]
+fn each_row_of_each_trace_has_the_own_name_of_its_method_at_each_width() {
+    let Some(corpus) = support::corpus() else { return };
+    let (mut traces, mut rows_seen) = (0, 0);
+    for entry in std::fs::read_dir(corpus.join("method-trace")).unwrap() {
+        let path = entry.unwrap().path();
+        assert!(MethodTrace::parse(&bytes(&path)).is_ok(), "{}", path.display());
+        let json: serde_json::Value =
+            serde_json::from_str(&printed(&path, PrintForm::Json, None, None)).unwrap();
+        let rows = json["rows"].as_array().unwrap();
+        for width in [Some(40), Some(80), Some(100), Some(120), Some(200), None] {
+            let text = printed(&path, PrintForm::Text, width, None);
+            let mut lines = text.lines().skip_while(|line| !line.ends_with("  method")).skip(1);
+            for row in rows {
+                let name = row["name"].as_str().unwrap();
+                let own = own_name(name, width);
+                let line =
+                    lines.next().unwrap_or_else(|| panic!("{} {width:?}: no row {name}", path.display()));
+                // A name that does not fit beside the figures has the next line for itself.
+                let is_here = line.contains(&own)
+                    || width.is_some() && lines.next().is_some_and(|line| line.contains(&own));
+                assert!(is_here, "{} {width:?}: {name} is not in {line}", path.display());
+                rows_seen += 1;
+            }
+            assert_eq!(lines.next(), None, "{} {width:?}", path.display());
+            for direction in [TreeDirection::TopDown, TreeDirection::BottomUp] {
+                let tree = printed(&path, PrintForm::Text, width, Some(direction));
+                for line in text.lines().chain(tree.lines()) {
+                    assert!(
+                        line.chars().count() <= width.unwrap_or(usize::MAX),
+                        "{} {width:?}: {line}",
+                        path.display()
+                    );
+                }
+            }
+        }
+        traces += 1;
+    }
+    println!("{traces} traces, {rows_seen} rows");
+    assert!(traces >= 12 && rows_seen > 50_000, "{traces} traces, {rows_seen} rows");
+}
+
+/// The most pixels that a picture is wide without an option: more cannot be read on a screen.
+const MAX_WIDTH: u32 = 4_000;
+
+#[test]
+fn the_call_graph_of_every_trace_fits_a_screen() {
+    let Some(corpus) = support::corpus() else { return };
+    if !support::has_program("dot") {
+        return support::skip("dot", "no dot on PATH (package graphviz)");
+    }
+    let mut widths = Vec::new();
+    for entry in std::fs::read_dir(corpus.join("method-trace")).unwrap() {
+        let path = entry.unwrap().path();
+        for options in [&[][..], &["--clock", "wall"], &["--threshold", "0.5"]] {
+            let mut draw = support::tracebridge();
+            draw.arg("profile").arg(&path).args(["--png", "-"]).args(options);
+            let out = draw.output().unwrap();
+            let said = String::from_utf8_lossy(&out.stderr);
+            if out.status.code() == Some(1) && said.contains("has no such clock") {
+                continue;
+            }
+            assert!(matches!(out.status.code(), Some(0 | 3)), "{}: {said}", path.display());
+            // A PNG file has its width behind its signature and the start of its first part.
+            let width = u32::from_be_bytes(out.stdout[16..20].try_into().unwrap());
+            assert!((100..=MAX_WIDTH).contains(&width), "{} {options:?}: {width}", path.display());
+            widths.push(width);
+        }
+    }
+    println!("{} pictures, widths {widths:?}", widths.len());
+    assert!(widths.len() > 20);
 }
