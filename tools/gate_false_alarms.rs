@@ -62,7 +62,8 @@ fn main() {
                         .map(|seed| closed(&mut NoiseSource(seed), &conditions, runs, spread, factor))
                         .collect()
                 };
-                let (unchanged, slower) = (count(1.0), count(1.05));
+                let unchanged = count(1.0);
+                let slower = count(1.05);
                 let mean = |counts: &[usize]| counts.iter().sum::<usize>() as f64 / counts.len() as f64;
                 println!(
                     "| {runs} | {:.1} % | `> +{percent}%` | {:.1} (at most {}) | {:.1} (at least {}) |",

@@ -22,10 +22,13 @@ fn main() -> std::io::Result<()> {
     let dir = args.next().filter(|dir| !dir.starts_with('-')).expect(USAGE);
     let numbers: Vec<u64> = args.map(|arg| arg.parse().expect(USAGE)).collect();
     let number = |at: usize, default: u64| numbers.get(at).copied().unwrap_or(default);
-    let (launches, days) = (number(0, 0), number(1, 0));
+    let launches = number(0, 0);
+    let days = number(1, 0);
     assert!(launches > 0 && days > 0, "{USAGE}");
-    let (slow_from, slow_percent, pace_percent, seed) =
-        (number(2, days), number(3, 25), number(4, 100), number(5, 1));
+    let slow_from = number(2, days);
+    let slow_percent = number(3, 25);
+    let pace_percent = number(4, 100);
+    let seed = number(5, 1);
     fs::create_dir_all(&dir)?;
     let next = AtomicU64::new(0);
     let work = || -> std::io::Result<Vec<u64>> {

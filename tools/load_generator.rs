@@ -78,9 +78,11 @@ fn spawn_half(time: Duration, input: Stdio, output: Stdio) -> io::Result<Child> 
 /// Two halves would else go on without that program, if it is killed.
 fn half(time: Duration) -> io::Result<()> {
     let until = Instant::now() + time;
+    let mut input = io::stdin().lock();
+    let mut output = io::stdout().lock();
+    let mut byte = [0];
+    let mut count = 0u64;
     let parent = parent_id();
-    let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
-    let (mut byte, mut count) = ([0], 0u64);
     while input.read(&mut byte)? == 1 && output.write_all(&byte).and_then(|()| output.flush()).is_ok() {
         count += 1;
         // Asked for seldom: it is no part of the load.
@@ -98,7 +100,8 @@ fn markers(rate: f64, time: Duration, tracefs: Option<String>) -> io::Result<()>
     let mut marker = OpenOptions::new().write(true).open(format!("{dir}/trace_marker"))?;
     let pid = std::process::id();
     let start = Instant::now();
-    let (mut written, mut refused) = (0u64, 0u64);
+    let mut written = 0u64;
+    let mut refused = 0u64;
     loop {
         let elapsed = start.elapsed().min(time);
         let due = (elapsed.as_secs_f64() * rate) as u64;

@@ -21,7 +21,8 @@ fn main() -> io::Result<()> {
         std::env::args_os().skip(1).partition(|word| word == "--host-commands-only");
     let definition = if options.is_empty() { command_line } else { host_command_line };
     let root = PathBuf::from(directories.into_iter().next().unwrap_or_else(|| "out/manuals".into()));
-    let (pages, completions) = (root.join("man1"), root.join("completions"));
+    let pages = root.join("man1");
+    let completions = root.join("completions");
     fs::create_dir_all(&pages)?;
     fs::create_dir_all(&completions)?;
     clap_mangen::generate_to(definition(), &pages)?;

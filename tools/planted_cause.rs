@@ -190,9 +190,12 @@ fn with_holder_then(
     own: impl Fn(),
 ) -> Duration {
     let lock = Arc::new(Mutex::new(()));
-    let (holds, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let holds = Arc::new(Barrier::new(2));
+    let go = Arc::new(Barrier::new(2));
     let holder = {
-        let (lock, holds, go) = (Arc::clone(&lock), Arc::clone(&holds), Arc::clone(&go));
+        let lock = Arc::clone(&lock);
+        let holds = Arc::clone(&holds);
+        let go = Arc::clone(&go);
         named("holder", move || {
             let held = lock.lock().expect("the lock");
             holds.wait();
@@ -221,9 +224,12 @@ fn with_two_holders(
     work: impl FnOnce() -> Duration + Send + 'static,
 ) -> Duration {
     let inner = Arc::new(Mutex::new(()));
-    let (holds, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let holds = Arc::new(Barrier::new(2));
+    let go = Arc::new(Barrier::new(2));
     let last = {
-        let (inner, holds, go) = (Arc::clone(&inner), Arc::clone(&holds), Arc::clone(&go));
+        let inner = Arc::clone(&inner);
+        let holds = Arc::clone(&holds);
+        let go = Arc::clone(&go);
         named("last_holder", move || {
             let held = inner.lock().expect("the inner lock");
             holds.wait();
@@ -512,7 +518,8 @@ fn cpu_time() -> Duration {
 
 /// How much longer the work took than the CPU had it.
 fn beside_cpu_time(work: impl FnOnce()) -> Duration {
-    let (start, cpu) = (Instant::now(), cpu_time());
+    let start = Instant::now();
+    let cpu = cpu_time();
     work();
     start.elapsed().saturating_sub(cpu_time().saturating_sub(cpu))
 }

@@ -119,8 +119,10 @@ fn write(args: &Args, number: u32, start: u64, count: u64) -> serde_json::Value 
         File::options().write(true).create(true).truncate(false).open(path).expect("the journal")
     });
     let own_ring = args.until_read.then(open_ring);
-    let (mut written, mut dropped) = (0u64, 0u64);
-    let (pid, tid) = (std::process::id(), nix::unistd::gettid().as_raw());
+    let mut written = 0u64;
+    let mut dropped = 0u64;
+    let pid = std::process::id();
+    let tid = nix::unistd::gettid().as_raw();
     let mut name = String::new();
     for n in start..start + count {
         use std::fmt::Write as _;

@@ -42,7 +42,8 @@ fn profile(bytes: &[u8], name: &str) -> Profile {
 
 fn trace_of(data: &[u8]) -> Option<ArtTrace> {
     let ([threads, methods], rest) = data.split_first_chunk()?;
-    let (threads, methods) = (u16::from(threads % 4) + 1, u32::from(methods % 16) + 1);
+    let threads = u16::from(threads % 4) + 1;
+    let methods = u32::from(methods % 16) + 1;
     let mut wall_us = 0;
     let mut cpu_us = vec![0; usize::from(threads)];
     let mut open = vec![Vec::new(); usize::from(threads)];

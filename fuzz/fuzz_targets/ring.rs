@@ -6,7 +6,8 @@ use tracebridge::internals::RingRecords;
 use tracebridge::markers::{MAX_LEN, Marker};
 
 fuzz_target!(|bytes: &[u8]| {
-    let (mut whole, mut failed) = (0, false);
+    let mut whole = 0;
+    let mut failed = false;
     for record in RingRecords::new(bytes) {
         assert!(!failed, "a record after the damage");
         let Ok(record) = record else {

@@ -9,7 +9,8 @@ use tracebridge::internals::read_settings_text;
 
 /// How many directories above the start a relative path gets, or `None` if it is absolute.
 fn highest(path: &Path) -> Option<i32> {
-    let (mut depth, mut highest) = (0, 0);
+    let mut depth = 0;
+    let mut highest = 0;
     for component in path.components() {
         match component {
             Component::Normal(_) => depth += 1,

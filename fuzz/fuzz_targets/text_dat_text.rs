@@ -31,7 +31,8 @@ fuzz_target!(|data: &[u8]| {
     let Some((dat, third)) = convert(text.clone(), "trace-dat") else { panic!("our own text") };
     assert_eq!(second.report.events(), third.report.events());
     let (again, _) = convert(dat, "systrace").expect("our own trace.dat");
-    let (text, again) = (String::from_utf8_lossy(&text), String::from_utf8_lossy(&again));
+    let text = String::from_utf8_lossy(&text);
+    let again = String::from_utf8_lossy(&again);
     // A text has no way to show where a value of several lines ends.
     let is_event = |line: &&str| !line.starts_with('#') && !line.starts_with("CPU:");
     if text.lines().filter(is_event).count() as u64 != second.report.events() {

@@ -36,9 +36,11 @@ fn the_tables_of_each_file_hold_what_its_profile_or_its_text_and_csv_hold() {
         let (_, rows) = tables.iter().find(|(table, _)| *table == name).unwrap();
         rows.iter().filter(|row| row.text("trace_id") == Some(id)).collect()
     };
-    let (mut profiles, mut texts) = (0, 0);
+    let mut profiles = 0;
+    let mut texts = 0;
     for source in &sources {
-        let (id, path) = (source.text("trace_id").unwrap(), Path::new(source.text("path").unwrap()));
+        let id = source.text("trace_id").unwrap();
+        let path = Path::new(source.text("path").unwrap());
         let is_alone = sources.iter().filter(|other| other.text("trace_id") == Some(id)).count() == 1;
         match is_alone && path.is_file() {
             true if source.int("method_edges") > Some(0) => {
@@ -65,7 +67,8 @@ fn has_same_counts<'t>(path: &Path, dir: &Path, table: impl Fn(&str) -> Vec<&'t 
         assert!(tracebridge().arg("convert").arg(path).arg("-o").arg(&out).output().is_ok());
         String::from_utf8_lossy(&fs::read(out).unwrap_or_default()).into_owned()
     };
-    let (text, csv) = (convert("txt"), convert("csv"));
+    let text = convert("txt");
+    let csv = convert("csv");
     let in_csv = |what: &str| csv.lines().filter(|line| line.starts_with(&format!("{what},"))).count();
     for (name, what) in [("sched", "sched"), ("thread_state", "state"), ("counter", "counter")] {
         assert_eq!(table(name).len(), in_csv(what), "{name} of {}", path.display());

@@ -110,12 +110,14 @@ fn each_frame_is_the_one_that_perfettos_trace_processor_finds() {
 fn frames_that_are_written_anew_for_perfetto_are_the_same_frames() {
     let Some((_, trace)) = trace() else { return };
     let dir = support::tempdir();
-    let (copy, anew) = (dir.path().join("copy.pftrace"), dir.path().join("anew.pftrace"));
+    let copy = dir.path().join("copy.pftrace");
+    let anew = dir.path().join("anew.pftrace");
     convert(&trace, &[], &copy);
     assert!(std::fs::read(&copy).unwrap() == std::fs::read(&trace).unwrap(), "the packets stay as they are");
     let summary = convert(&trace, &["--only-ftrace"], &anew);
     assert_eq!(summary.pointer("/outcome/report/track_events/frames"), Some(&Value::from(46)));
-    let (mut before, mut after) = (frames_of(&trace), frames_of(&anew));
+    let mut before = frames_of(&trace);
+    let mut after = frames_of(&anew);
     for frames in [&mut before, &mut after] {
         frames.actual.sort();
         frames.expected.sort_unstable();
@@ -128,7 +130,8 @@ fn frames_that_are_written_anew_for_perfetto_are_the_same_frames() {
 fn tables_and_viewers_have_each_frame_with_its_times() {
     let Some((corpus, trace)) = trace() else { return };
     let dir = support::tempdir();
-    let (csv, json) = (dir.path().join("a.csv"), dir.path().join("a.json"));
+    let csv = dir.path().join("a.csv");
+    let json = dir.path().join("a.json");
     convert(&trace, &[], &csv);
     convert(&trace, &[], &json);
     let csv = std::fs::read_to_string(csv).unwrap();
@@ -138,7 +141,8 @@ fn tables_and_viewers_have_each_frame_with_its_times() {
         let of_phase = move |event: &&Value| event["cat"] == "frame_timeline" && event["ph"] == phase;
         events.iter().filter(of_phase).collect::<Vec<_>>()
     };
-    let (begins, ends) = (edges("b"), edges("e"));
+    let begins = edges("b");
+    let ends = edges("e");
     assert_eq!((begins.len(), ends.len()), (46, 46));
     for (ts, dur, values) in answers(&corpus) {
         let line = format!("frame,{ts},{dur},,");
@@ -200,7 +204,8 @@ fn the_page_has_a_row_of_expected_and_one_of_actual_frames_with_late_ones_marked
     let start: i64 = page.index["start_ns"].as_str().unwrap().parse().unwrap();
     let tracks = page.tracks();
     let rows = |role: &str| tracks.iter().filter(|track| track.is("slices", role)).collect::<Vec<_>>();
-    let (expected, actual) = (rows("expected_frames"), rows("actual_frames"));
+    let expected = rows("expected_frames");
+    let actual = rows("actual_frames");
     // Of the app and of SurfaceFlinger.
     assert_eq!((expected.len(), actual.len()), (2, 2));
     assert_eq!(expected.iter().map(|track| track.count()).sum::<usize>(), 22);
@@ -218,7 +223,8 @@ fn the_page_has_a_row_of_expected_and_one_of_actual_frames_with_late_ones_marked
     found.sort();
     let row = |(ts, dur, values): FrameRow| {
         let is_late = values["jank_type"] != "None";
-        let (token, jank) = (&values["name"], &values["jank_type"]);
+        let token = &values["name"];
+        let jank = &values["jank_type"];
         let name = if is_late { format!("{token} {jank}") } else { token.clone() };
         (ts as i64, dur as i64, is_late, name)
     };
@@ -233,7 +239,8 @@ fn the_page_has_a_row_of_expected_and_one_of_actual_frames_with_late_ones_marked
             (columns["depth"][item], start, start + columns["duration"][item])
         };
         for (a, b) in (0..track.count()).flat_map(|b| (0..b).map(move |a| (a, b))) {
-            let (a, b) = (span(a), span(b));
+            let a = span(a);
+            let b = span(b);
             assert!(a.0 != b.0 || a.2 <= b.1, "{a:?} {b:?}");
         }
     }

@@ -38,7 +38,8 @@ fn every_method_trace_has_the_counts_of_its_index_row() {
     let mut files = 0;
     for row in index.lines().filter(|row| row.starts_with("method-trace/")) {
         let columns: Vec<_> = row.split('\t').collect();
-        let (name, facts) = (columns[0], facts(columns[4]));
+        let name = columns[0];
+        let facts = facts(columns[4]);
         let bytes = bytes(&corpus.join(name));
         assert!(detect(&bytes), "{name}");
         let trace = MethodTrace::parse(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -114,7 +115,8 @@ fn a_threads_clocks_never_run_backwards() {
         let trace = MethodTrace::parse(&bytes).unwrap();
         let mut last = vec![(0, None); trace.threads().len()];
         for record in trace.records() {
-            let (wall, cpu) = (record.wall.unwrap(), record.cpu.unwrap());
+            let wall = record.wall.unwrap();
+            let cpu = record.cpu.unwrap();
             let last = &mut last[record.thread as usize];
             assert!(wall >= last.0, "{name}");
             match *last {

@@ -79,7 +79,8 @@ fn sampled_events_say_what_perfettos_own_classes_say() {
         let mut compared = 0;
         for line in String::from_utf8_lossy(&done.stdout).lines() {
             let want: serde_json::Value = serde_json::from_str(line).unwrap();
-            let (ts, cpu) = (want[0].as_u64().unwrap(), want[1].as_u64().unwrap() as u32);
+            let ts = want[0].as_u64().unwrap();
+            let cpu = want[1].as_u64().unwrap() as u32;
             let found = delivered.events.iter().any(|e| {
                 let fields = want[4].as_object().unwrap();
                 e.ts == ts

@@ -97,10 +97,12 @@ fn compare_pages(path: &Path, options: &[&str], from: &str) -> Option<usize> {
         return None;
     }
     let ours = output(support::tracebridge().arg("dmtracedump").args(options).arg(path)).unwrap();
-    let (theirs, ours) = (shown_numbers(&theirs, from), shown_numbers(&ours, from));
+    let theirs = shown_numbers(&theirs, from);
+    let ours = shown_numbers(&ours, from);
     for (n, (a, b)) in theirs.iter().zip(&ours).enumerate() {
         let near = n.saturating_sub(3)..(n + 3).min(theirs.len()).min(ours.len());
-        let (theirs, ours) = (&theirs[near.clone()], &ours[near]);
+        let theirs = &theirs[near.clone()];
+        let ours = &ours[near];
         assert_eq!(a, b, "{} {options:?} number {n}: {theirs:?} {ours:?}", path.display());
     }
     assert_eq!(theirs.len(), ours.len(), "{} {options:?}", path.display());
@@ -114,7 +116,9 @@ fn each_number_of_the_old_pages_is_on_ours_in_the_same_order() {
         return support::skip("dmtracedump", "no dmtracedump on PATH (Debian package dmtracedump)");
     }
     let dir = corpus.join("method-trace");
-    let (mut files, mut values, mut compared) = (0, 0, 0);
+    let mut files = 0;
+    let mut values = 0;
+    let mut compared = 0;
     for entry in std::fs::read_dir(&dir).unwrap() {
         let path = entry.unwrap().path();
         // See above.
@@ -175,7 +179,8 @@ fn own_name(name: &str, width: Option<usize>) -> String {
 #[test]
 fn each_row_of_each_trace_has_the_own_name_of_its_method_at_each_width() {
     let Some(corpus) = support::corpus() else { return };
-    let (mut traces, mut rows_seen) = (0, 0);
+    let mut traces = 0;
+    let mut rows_seen = 0;
     for entry in std::fs::read_dir(corpus.join("method-trace")).unwrap() {
         let path = entry.unwrap().path();
         assert!(MethodTrace::parse(&bytes(&path)).is_ok(), "{}", path.display());

@@ -127,14 +127,18 @@ fn counts_of_page(page: &Page) -> Counts {
 fn a_page_of_each_text_holds_the_threads_slices_instants_and_counters_that_its_lines_have() {
     let Some(corpus) = support::corpus() else { return };
     let dir = support::tempdir();
-    let (text, page) = (dir.path().join("a.txt"), dir.path().join("a.html"));
-    let (mut files, mut slices, mut others) = (0, 0, 0);
+    let text = dir.path().join("a.txt");
+    let page = dir.path().join("a.html");
+    let mut files = 0;
+    let mut slices = 0;
+    let mut others = 0;
     for folder in ["systrace", "ftrace-text"] {
         for entry in fs::read_dir(corpus.join(folder)).unwrap() {
             let source = entry.unwrap().path();
             convert(&[Path::new("convert"), &source, Path::new("-o"), &text]);
             convert(&[Path::new("report"), &text, Path::new("-o"), &page]);
-            let (lines, page) = (fs::read(&text).unwrap(), Page::read(&page));
+            let lines = fs::read(&text).unwrap();
+            let page = Page::read(&page);
             page.check();
             let counted = counts_of_text(&lines);
             let mut found = counts_of_page(&page);
@@ -164,7 +168,8 @@ fn figures_of_page(page: &Page) -> Figures {
     let mut figures = Figures::new();
     for track in page.tracks().iter().filter(|track| track.about["kind"] == "calls") {
         let column = |name: &str| track.columns.get(name).cloned();
-        let (methods, depths) = (&track.columns["method"], &track.columns["depth"]);
+        let methods = &track.columns["method"];
+        let depths = &track.columns["depth"];
         let wall = column("duration").unwrap();
         let cpu = column("cpu").unwrap_or_else(|| vec![0; wall.len()]);
         let mut open: Vec<usize> = Vec::new();
@@ -224,7 +229,8 @@ fn a_page_of_each_method_trace_has_the_calls_and_times_of_its_profile() {
     let Some(corpus) = support::corpus() else { return };
     let dir = support::tempdir();
     let page = dir.path().join("a.html");
-    let (mut traces, mut methods) = (0, 0);
+    let mut traces = 0;
+    let mut methods = 0;
     for entry in fs::read_dir(corpus.join("method-trace")).unwrap() {
         let source: PathBuf = entry.unwrap().path();
         let said = support::tracebridge().args(["profile", "--json"]).arg(&source).output().unwrap();
@@ -244,7 +250,8 @@ fn a_page_of_each_method_trace_has_the_calls_and_times_of_its_profile() {
             assert_eq!(calls - before, page.count("calls", "methods") as u64, "{}", source.display());
             continue;
         }
-        let (mut ours, mut theirs) = (figures_of_page(&page), figures_of_profile(&said));
+        let mut ours = figures_of_page(&page);
+        let mut theirs = figures_of_profile(&said);
         if page.index["times"] == "cpu" {
             // The trace has one clock, whose times are the page's.
             theirs.values_mut().for_each(|own| (own[1], own[2]) = (own[3], own[4]));

@@ -48,7 +48,8 @@ fn essence(delivered: &DeliveredTrace, unit: u64) -> Vec<(u64, u32, i32, String)
 
 #[track_caller]
 fn assert_same(a: &DeliveredTrace, b: &DeliveredTrace, unit: u64, what: &str) {
-    let (a, b) = (essence(a, unit), essence(b, unit));
+    let a = essence(a, unit);
+    let b = essence(b, unit);
     assert_eq!(a.len(), b.len(), "{what}: number of events");
     if let Some((a, b)) = a.iter().zip(&b).find(|(a, b)| a != b) {
         panic!("{what}: {a:?} became {b:?}");
@@ -183,7 +184,8 @@ fn a_text_comes_back_from_a_trace_dat_with_the_same_lines_up_to_the_values_that_
             let [before, after, last] =
                 [&text, &back, &again].map(|path| std::fs::read_to_string(path).unwrap());
             assert!(after == last, "{name}: what came back once stays the same byte for byte");
-            let (before, after) = (comparable_lines(&before), comparable_lines(&after));
+            let before = comparable_lines(&before);
+            let after = comparable_lines(&after);
             assert_eq!(before.len(), after.len(), "{name}");
             let missing = before.iter().filter(|line| after.binary_search(line).is_err());
             let missing: Vec<&String> = missing.collect();

@@ -67,7 +67,8 @@ fn file(name: &str) -> Option<PathBuf> {
 
 /// The samples of a text that simpleperf's report_sample.py has printed.
 fn printed(text: &str) -> (Vec<ShownSample>, BTreeMap<i32, String>) {
-    let (mut all, mut names) = (Vec::new(), BTreeMap::new());
+    let mut all = Vec::new();
+    let mut names = BTreeMap::new();
     for block in text.split("\n\n").filter(|block| !block.trim().is_empty()) {
         let mut lines = block.trim_start_matches('\n').lines();
         let (name, rest) = lines.next().unwrap().split_once('\t').unwrap();

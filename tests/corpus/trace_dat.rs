@@ -83,7 +83,9 @@ impl Sink for EventCollector {
             0 => "<idle>".to_owned(),
             tid => self.comms.get(&tid).cloned().unwrap_or_else(|| UNKNOWN_COMM.to_owned()),
         };
-        let (cpu, ts, tid) = (event.cpu, event.ts, event.tid);
+        let cpu = event.cpu;
+        let ts = event.ts;
+        let tid = event.tid;
         self.lines.push(ReportedEvent { cpu, ts, tid, comm, name: kind.name.clone(), fields });
         Ok(())
     }

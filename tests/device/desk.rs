@@ -59,7 +59,8 @@ fn assert_clean(device: &Device, before: &crate::settings::Settings) {
 #[test]
 fn a_recording_becomes_a_file_here_and_leaves_nothing_there() {
     let Some(device) = Device::attached() else { return };
-    let (dir, before) = (adb::scratch(), unusual(&device));
+    let dir = adb::scratch();
+    let before = unusual(&device);
     let dir = dir.path();
     expect(0, &device, dir, &["push"]);
     for output in ["x.pftrace", "it's $(id) \"ä\n漢\".dat"] {
@@ -83,7 +84,8 @@ fn a_recording_becomes_a_file_here_and_leaves_nothing_there() {
 #[test]
 fn signals_and_a_cut_connection_end_no_recording_badly() {
     let Some(device) = Device::attached() else { return };
-    let (dir, before) = (adb::scratch(), unusual(&device));
+    let dir = adb::scratch();
+    let before = unusual(&device);
     let dir = dir.path();
     let child = start(&device, dir, &["-o", "one.dat"]);
     device.run_programs();
@@ -117,7 +119,8 @@ fn signals_and_a_cut_connection_end_no_recording_badly() {
 #[test]
 fn no_space_on_either_side_is_said_and_loses_no_recording() {
     let Some(device) = Device::attached() else { return };
-    let (dir, before) = (adb::scratch(), unusual(&device));
+    let dir = adb::scratch();
+    let before = unusual(&device);
     let dir = dir.path();
     let remote = format!("{DIR}/tracebridge");
     expect(0, &device, dir, &["push"]);
@@ -154,7 +157,8 @@ fn no_space_on_either_side_is_said_and_loses_no_recording() {
 #[test]
 fn the_flight_recorder_is_dumped_stopped_and_cleaned_away() {
     let Some(device) = Device::attached() else { return };
-    let (dir, before) = (adb::scratch(), unusual(&device));
+    let dir = adb::scratch();
+    let before = unusual(&device);
     let dir = dir.path();
     expect(0, &device, dir, &["start", "sched"]);
     expect(0, &device, dir, &["mark", "instant", "it's $(id)"]);
@@ -178,7 +182,8 @@ fn a_launch_is_one_file_here() {
     let Some(_android) = FakeAndroid::install(&device, &["am", "cmd"], &[]) else { return };
     let app = device.program(device.abi(), "reference_app");
     device.run(&format!("cp {app} {DIR}/reference_app"));
-    let (dir, before) = (adb::scratch(), unusual(&device));
+    let dir = adb::scratch();
+    let before = unusual(&device);
     expect(0, &device, dir.path(), &["launch", "com.example.app", "sched", "freq", "-o", "start.pftrace"]);
     let info = json(&["info", "--json"], &[&dir.path().join("start.pftrace")]);
     assert!(info["events"].as_u64() > Some(100), "{info}");
@@ -202,7 +207,8 @@ fn a_launch_is_one_file_here() {
 #[test]
 fn a_locked_phone_records_its_share() {
     let Some(phone) = LockedPhone::attached() else { return };
-    let (dir, before) = (adb::scratch(), phone.knobs());
+    let dir = adb::scratch();
+    let before = phone.knobs();
     let listed = run(&phone.shell, dir.path(), &["devices"]);
     let line = adb::text(&listed);
     let line = line.lines().find(|line| line.starts_with(phone.shell.serial())).unwrap();
@@ -219,10 +225,13 @@ fn a_locked_phone_records_its_share() {
 #[test]
 fn su_gives_root_in_each_of_its_dialects() {
     let Some(phone) = LockedPhone::attached() else { return };
-    let (dir, before) = (adb::scratch(), phone.knobs());
+    let dir = adb::scratch();
+    let before = phone.knobs();
     let userdebug = Userdebug::of(&phone);
-    let (shell, root) = (&phone.shell, &phone.root);
-    let (su, own) = ("/system/bin/su", "/system/bin/su.own");
+    let shell = &phone.shell;
+    let root = &phone.root;
+    let su = "/system/bin/su";
+    let own = "/system/bin/su.own";
     root.run(&format!("mv {su} {own}"));
     // AOSP's refuses `-c`; others refuse a user's number.
     for (dialect, refused) in [("su -c", "x"), ("su root", "-c|0"), ("su 0", "-c")] {
@@ -264,7 +273,8 @@ fn a_cut_connection_changes_no_setting_and_loses_no_event() {
         return support::skip("a cut connection", "the device is not connected over the network");
     }
     let binary = device.program(device.abi(), "tracebridge");
-    let (file, dir) = (format!("{DIR}/cut.dat"), adb::scratch());
+    let file = format!("{DIR}/cut.dat");
+    let dir = adb::scratch();
     let before = unusual(&device);
     for (command, cut) in COMMANDS.iter().flat_map(|command| CUTS_MS.map(|cut| (command, cut))) {
         let recording = device.record(&binary, &command.replace("FILE", &file));

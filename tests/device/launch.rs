@@ -34,7 +34,8 @@ fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
         .expect("tracebridge runs");
     assert!(output.status.success(), "{}: {}", output.status, adb::text(&output));
 
-    let (dat, trace) = (base.with_extension("dat"), base.with_extension("trace"));
+    let dat = base.with_extension("dat");
+    let trace = base.with_extension("trace");
     let merged = json(&["merge", "--json", "-o"], &[&dir.path().join("start.pftrace"), &dat, &trace]);
     let outcome = &merged["outcome"];
     assert_eq!(

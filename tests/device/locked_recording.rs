@@ -93,7 +93,8 @@ fn every_way_to_record_works_on_a_locked_phone_and_leaves_no_trace_of_itself() {
     let Some(phone) = LockedPhone::attached() else { return };
     let binary = phone.program("tracebridge");
     unusual(&phone);
-    let (before, knobs) = (phone.settings(), phone.knobs());
+    let before = phone.settings();
+    let knobs = phone.knobs();
     let dir = scratch();
     let mut failures = Vec::new();
     for way in WAYS {

@@ -95,7 +95,9 @@ fn only_the_named_functions_are_traced() {
     let Some(device) = Device::attached() else { return };
     let binary = device.program(device.abi(), "tracebridge");
     let dir = adb::scratch();
-    let (remote, dat, text) = (format!("{DIR}/k.dat"), dir.path().join("k.dat"), dir.path().join("k.txt"));
+    let remote = format!("{DIR}/k.dat");
+    let dat = dir.path().join("k.dat");
+    let text = dir.path().join("k.txt");
     let record = |arguments: &str, tracer: &str| -> Vec<String> {
         let begun = [("current_tracer", tracer), ("tracing_on", "1")];
         let recording = device.record_until(&binary, &format!("{arguments} -t 6000 -o {remote}"), &begun);
@@ -153,7 +155,8 @@ fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
         let info = json(&["info", "--json"], &[&dat]);
         assert_eq!(info["events"].as_u64(), Some(of_cpu(0) + of_cpu(1)), "{summary}");
         let lines = capture::read(&dat);
-        let (first, last) = (lines.first().unwrap().ts, lines.last().unwrap().ts);
+        let first = lines.first().unwrap().ts;
+        let last = lines.last().unwrap().ts;
         let of_1: Vec<_> = lines.iter().filter(|l| l.cpu == 1).collect();
         // CPU 1 has events from before it went offline, and from after it came back.
         let third = (last - first) / 3;

@@ -109,7 +109,8 @@ fn a_stream_of_markers_follows_the_tag_as_it_changes() {
     let binary = device.program(device.abi(), "tracebridge");
     device.run("cd /sys/kernel/tracing && echo 1 >tracing_on && echo >trace");
     let _properties = Properties::with(&device, 0x8);
-    let (off, on) = (change(0x2, 4), change(0x8, 6));
+    let off = change(0x2, 4);
+    let on = change(0x8, 6);
     // `mark` has read each line, and waits for the next one, before the property changes: it has gone to
     // sleep once more.
     device.run(&format!(

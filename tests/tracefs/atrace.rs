@@ -295,7 +295,8 @@ fn our_text_and_the_trace_file_hold_the_same_events() {
     let stop = atrace(&machine, state.path(), &["--async_stop"]).stdout(Stdio::null()).status().unwrap();
     assert!(stop.success());
     assert_eq!(ours.strip_prefix("TRACE:\n").unwrap(), by_hand);
-    let (ours, by_hand) = (events_of_text(&ours), events_of_text(&by_hand));
+    let ours = events_of_text(&ours);
+    let by_hand = events_of_text(&by_hand);
     assert!(ours.len() > 500, "{} events", ours.len());
     assert_eq!(ours, by_hand);
 }

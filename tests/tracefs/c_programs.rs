@@ -44,7 +44,8 @@ pub fn run(command: &mut Command) {
 impl CTarget {
     /// This machine.
     pub fn host() -> Option<CTarget> {
-        let (library, compiler) = (c_library()?.to_owned(), vec!["cc".to_owned()]);
+        let library = c_library()?.to_owned();
+        let compiler = vec!["cc".to_owned()];
         Some(CTarget { abi: "host", library, compiler, runner: None })
     }
 
@@ -66,7 +67,8 @@ impl CTarget {
             skip(&format!("markers-{abi}"), &why);
             None
         };
-        let (is_x86, is_arm) = (cfg!(target_arch = "x86_64"), cfg!(target_arch = "aarch64"));
+        let is_x86 = cfg!(target_arch = "x86_64");
+        let is_arm = cfg!(target_arch = "aarch64");
         let abis = [
             ("arm64-v8a", "aarch64-linux-gnu-gcc", (!is_arm).then_some("qemu-aarch64-static")),
             ("armeabi-v7a", "arm-linux-gnueabihf-gcc", Some("qemu-arm-static")),

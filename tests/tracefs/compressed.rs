@@ -23,7 +23,8 @@ fn info(capture: &Path) -> serde_json::Value {
 #[test]
 fn trace_cmd_reads_a_compressed_capture_too() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let recorder =
         Recorder::start(record(&machine, dir.path(), &["sched", "irq/*", "--compress"]), dir.path());
     wait_for_tracing(&machine.root);
@@ -32,7 +33,8 @@ fn trace_cmd_reads_a_compressed_capture_too() {
     let out = recorder.output();
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
-    let (capture, summary) = (dir.path().join("x.dat"), summary(&out));
+    let capture = dir.path().join("x.dat");
+    let summary = summary(&out);
     let told = info(&capture);
     assert_eq!((&told["format"], &told["clock"]), (&"trace.dat v7 (zstd)".into(), &"boottime".into()));
     assert_eq!((told["events"].as_u64(), told["lost"].as_u64()), (Some(events(&summary)), Some(0)));
@@ -140,7 +142,8 @@ fn without_room_to_compress_the_capture_stays_whole_with_a_note() {
 #[test]
 fn a_flight_recorders_dumps_can_be_compressed() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let run = |command: &str, args: &[&str]| {
         let mut tracebridge = tracebridge();
         tracebridge.arg(command).arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(dir.path());

@@ -29,7 +29,8 @@ fn run(machine: &Machine, dir: &Path, args: &[&str]) -> Output {
 #[test]
 fn a_recorder_stopped_by_sigstop_is_taken_over_and_ends_in_order() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let _busy = Busy::start();
     let first = record(&machine, dir.path(), &["sched", "-b", "512", "-t", "600"]);
     let first = Recorder::start(first, dir.path());
@@ -55,7 +56,8 @@ fn a_recorder_stopped_by_sigstop_is_taken_over_and_ends_in_order() {
 #[test]
 fn a_message_reports_that_a_flight_recorder_was_ended_by_force() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     assert_eq!(run(&machine, dir.path(), &["start", "sched"]).status.code(), Some(0));
     let out = record(&machine, dir.path(), &["sched", "--force", "-t", "0.2"]).output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{out:?}");
@@ -66,7 +68,8 @@ fn a_message_reports_that_a_flight_recorder_was_ended_by_force() {
 #[test]
 fn the_next_recorder_removes_the_instance_of_a_killed_recorder_when_it_ends() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let name = machine.instance_name("killed");
     let instance = machine.instance_dir(&name);
     let args = ["sched", "--instance", &name, "-b", "512", "-t", "600"];
@@ -93,7 +96,8 @@ fn the_next_recorder_removes_the_instance_of_a_killed_recorder_when_it_ends() {
 #[test]
 fn a_flight_recorder_whose_instance_was_removed_is_reported_and_can_be_restored() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let name = machine.instance_name("flight");
     let started = run(&machine, dir.path(), &["start", "sched", "--instance", &name]);
     assert_eq!(started.status.code(), Some(0), "{started:?}");
@@ -114,7 +118,8 @@ fn a_flight_recorder_whose_instance_was_removed_is_reported_and_can_be_restored(
 #[test]
 fn an_instance_that_another_process_has_open_is_left_with_a_note_and_restore_removes_it() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let name = machine.instance_name("open");
     let instance = machine.instance_dir(&name);
     let args = ["sched", "--instance", &name, "-t", "600"];
@@ -144,7 +149,8 @@ fn a_buffer_that_another_tracer_has_mapped_is_refused_and_an_instance_can_record
     let Ok(map) = map else {
         return support::skip("ring-buffer-map", "this kernel's ring buffer cannot be mapped (Linux 6.10)");
     };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let refused = record(&machine, dir.path(), &["sched", "-b", "3000", "-t", "1"]).output().unwrap();
     let name = machine.instance_name("beside");
     let beside = ["sched", "-b", "3000", "-t", "0.1", "--instance", &name];
@@ -267,7 +273,8 @@ impl Drop for Load {
 #[test]
 fn a_recorder_beside_six_busy_loops_loses_nothing() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let mut load = Load(Vec::new());
     (0..6).for_each(|_| load.start("sh", &["-c", "while :; do :; done"]));
     // Each byte is two system calls, and each of them two events.
@@ -317,7 +324,8 @@ fn a_capture_whose_recorder_was_killed_says_that_it_is_not_finished() {
 #[test]
 fn a_stream_whose_reader_has_gone_before_its_head_is_a_failure() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let mut command = tracebridge();
     command.args(["record", "sched", "-t", "0.1", "-o", "-", "--tracefs"]).arg(&machine.root);
     command.arg("--state-dir").arg(dir.path());

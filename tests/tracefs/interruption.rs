@@ -48,7 +48,8 @@ fn many_calls() -> Child {
 #[test]
 fn a_reader_that_stalls_costs_events_and_nothing_else() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let _calls = many_calls();
     for signal in [Some(Signal::SIGTERM), Some(Signal::SIGINT), None] {
         let args: &[&str] = if signal.is_some() { &[] } else { &["-t", "2"] };
@@ -78,7 +79,8 @@ fn a_reader_that_stalls_costs_events_and_nothing_else() {
 #[test]
 fn a_reader_that_never_takes_the_head_does_not_hold_the_recorder() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     for args in [&["-t", "1"][..], &[]] {
         let mut command = stream(&machine, dir.path(), args);
         let unread = Unread::stdout_of(&mut command);
@@ -96,7 +98,8 @@ fn a_reader_that_never_takes_the_head_does_not_hold_the_recorder() {
 #[test]
 fn a_slow_reader_and_one_that_goes_away_do_not_hold_the_recorder() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let _calls = many_calls();
     for gone in [false, true] {
         let mut recorder = Recorder::start(stream(&machine, dir.path(), &[]), dir.path());
@@ -130,7 +133,8 @@ fn a_slow_reader_and_one_that_goes_away_do_not_hold_the_recorder() {
 #[test]
 fn an_instance_is_removed_although_the_wrapped_command_goes_on() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let name = machine.instance_name("wrap");
     let instance = machine.instance_dir(&name);
     let mut wrap = command(&machine, dir.path(), "wrap");
@@ -150,7 +154,8 @@ fn an_instance_is_removed_although_the_wrapped_command_goes_on() {
 #[test]
 fn a_start_that_fails_leaves_no_instance() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let name = machine.instance_name("b3");
     let instance = machine.instance_dir(&name);
     let capture = dir.path().join("none/x.dat");
@@ -185,7 +190,8 @@ fn a_start_that_fails_leaves_no_instance() {
 #[test]
 fn atrace_ends_at_sigterm_whatever_its_reader_does() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let _busy = Busy::start();
     let fifo = dir.path().join("fifo");
     nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).unwrap();
@@ -220,7 +226,8 @@ fn atrace_ends_at_sigterm_whatever_its_reader_does() {
 #[test]
 fn dump_and_stop_end_at_sigterm_while_their_reader_stalls() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let out = command(&machine, dir.path(), "start").args(["sched", "irq/*", "-b", "2048"]).output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     for name in ["dump", "stop"] {
@@ -239,7 +246,8 @@ fn dump_and_stop_end_at_sigterm_while_their_reader_stalls() {
 #[test]
 fn wrap_ends_at_sigterm_although_its_command_does_not() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let begun = dir.path().join("begun");
     let wrap = |script: &str| {
         let _ = fs::remove_file(&begun);
@@ -266,7 +274,8 @@ fn wrap_ends_at_sigterm_although_its_command_does_not() {
 #[test]
 fn launch_ends_at_sigterm_although_am_does_not() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     // Also `am profile stop` hangs: the app's profiler is left to it.
     let android = support::tempdir();
     let am = "#!/bin/sh\ncase $1 in start) touch \"${0%/*}/begun\"; exec sleep 6000;; profile) exec sleep 6000;; esac\n";

@@ -123,7 +123,8 @@ fn the_shell_of_a_locked_down_device_records_sched() {
     let busy = Busy::start();
     let out = as_shell(&args);
     let irq = [&args[..1], &["irq", "sched"], &args[2..]].concat();
-    let (group, again) = (as_shell(&irq), as_shell(&irq));
+    let group = as_shell(&irq);
+    let again = as_shell(&irq);
     drop(busy);
     let doctor = as_shell(&["doctor"]);
     drop(opened);

@@ -93,7 +93,8 @@ pub fn table(pid: u32) -> Vec<Row> {
     for len in [127, 128, 129, 192, 500] {
         row(true, Instant(x(len)), [b(&format!("I|{pid}|")), x(len)].concat());
     }
-    let (begin, track) = (format!("B|{pid}|"), format!("G|{pid}|t|"));
+    let begin = format!("B|{pid}|");
+    let track = format!("G|{pid}|t|");
     row(true, Begin(x(MAX - begin.len())), [b(&begin), x(MAX - begin.len())].concat());
     row(false, Begin(x(MAX - begin.len() + 1)), cut(&begin, &x(MAX), ""));
     row(false, Begin(x(5000)), cut(&begin, &x(5000), ""));

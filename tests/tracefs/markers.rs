@@ -256,7 +256,8 @@ fn spans_come_out_balanced_in_the_merged_trace() {
     let program = support::example("tracing_spans");
     let Some(machine) = machine() else { return };
     let dir = support::tempdir();
-    let (capture, trace) = (dir.path().join("x.dat"), dir.path().join("x.pftrace"));
+    let capture = dir.path().join("x.dat");
+    let trace = dir.path().join("x.pftrace");
     let mut wrap = command(&machine, dir.path(), "wrap");
     wrap.env("TRACEBRIDGE_TRACEFS", &machine.root).env("TRACEBRIDGE_TAGS", "app");
     let out = wrap.arg("-o").arg(&capture).args(["sched", "--"]).arg(program).output().unwrap();
@@ -274,11 +275,9 @@ fn spans_come_out_balanced_in_the_merged_trace() {
         .map(|(tid, text)| (*tid, text.split('|').collect::<Vec<_>>()))
         .filter(|(_, f)| f[1] == pid)
         .collect();
-    let (mut stacks, mut asyncs, mut slices) = (
-        BTreeMap::<u32, Vec<&str>>::new(),
-        BTreeMap::<(&str, &str), i32>::new(),
-        BTreeMap::<&str, u32>::new(),
-    );
+    let mut stacks = BTreeMap::<u32, Vec<&str>>::new();
+    let mut asyncs = BTreeMap::<(&str, &str), i32>::new();
+    let mut slices = BTreeMap::<&str, u32>::new();
     let mut counters = Vec::new();
     for (tid, fields) in &own {
         match fields[..] {

@@ -24,7 +24,8 @@ fn info(capture: &Path) -> (Value, Option<i32>) {
 #[test]
 fn two_recorders_with_different_state_directories_exclude_each_other() {
     let Some(machine) = machine() else { return };
-    let (first_dir, second_dir) = (support::tempdir(), support::tempdir());
+    let first_dir = support::tempdir();
+    let second_dir = support::tempdir();
     let first = record(&machine, first_dir.path(), &["sched", "-t", "600"]);
     let first = Recorder::start(first, first_dir.path());
     wait_for_tracing(&machine.root);

@@ -46,7 +46,8 @@ fn name_of(root: &Path) -> String {
 
 /// The text of a file of saved settings with one setting, in the form of a recorder.
 fn forged(pid: u32, tracefs: &Path, setting: &str) -> String {
-    let (boot_id, tracefs) = (boot_id(), tracefs.display());
+    let boot_id = boot_id();
+    let tracefs = tracefs.display();
     format!(
         "{{\"pid\":{pid},\"boot_id\":\"{boot_id}\",\"tracefs\":\"{tracefs}\",\"instance\":null,\
          \"remove_instance\":false,\"flight\":null}}\n{setting}\n"
@@ -70,9 +71,11 @@ fn as_root(machine: &Machine, dir: &Path, name: &str, args: &[&str]) -> Output {
 #[test]
 fn a_planted_record_makes_root_write_nothing() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (shared(), Knobs::read(&machine.root));
+    let dir = shared();
+    let before = Knobs::read(&machine.root);
     let secret = support::tempdir();
-    let (victim, empty) = (secret.path().join("victim"), secret.path().join("empty"));
+    let victim = secret.path().join("victim");
+    let empty = secret.path().join("empty");
     fs::write(&victim, "untouched").unwrap();
     fs::create_dir(&empty).unwrap();
     let setting = format!("{{\"knob\":\"{}\",\"value\":\"evil\"}}", victim.display());
@@ -103,7 +106,8 @@ fn a_planted_record_makes_root_write_nothing() {
 #[test]
 fn a_record_of_roots_own_that_names_no_tracefs_is_refused_and_the_rest_is_done() {
     let Some(machine) = machine() else { return };
-    let (dir, secret) = (support::tempdir(), support::tempdir());
+    let dir = support::tempdir();
+    let secret = support::tempdir();
     let victim = secret.path().join("victim");
     fs::write(&victim, "untouched").unwrap();
     let knob = |knob: &str| format!("{{\"knob\":\"{knob}\",\"value\":\"evil\"}}");
@@ -133,10 +137,13 @@ fn a_record_of_roots_own_that_names_no_tracefs_is_refused_and_the_rest_is_done()
 #[test]
 fn records_and_captures_are_their_owners_alone_whatever_the_umask() {
     let Some(machine) = machine() else { return };
-    let (dir, state) = (shared(), shared());
+    let dir = shared();
+    let state = shared();
     let run = |args: &str| {
         let binary = support::binary();
-        let (program, root, state) = (binary.display(), machine.root.display(), state.path().display());
+        let program = binary.display();
+        let root = machine.root.display();
+        let state = state.path().display();
         let script = format!("umask 0; exec {program} {args} --tracefs {root} --state-dir {state}");
         let mut shell = Command::new("sh");
         let out = shell.args(["-c", &script]).current_dir(dir.path()).output().unwrap();
@@ -162,10 +169,12 @@ fn records_and_captures_are_their_owners_alone_whatever_the_umask() {
 #[test]
 fn planted_links_and_parts_lead_root_nowhere() {
     let Some(machine) = machine() else { return };
-    let (dir, secret) = (shared(), support::tempdir());
+    let dir = shared();
+    let secret = support::tempdir();
     let victim = secret.path().join("victim");
     fs::write(&victim, "untouched").unwrap();
-    let (link, saved) = (victim.display(), name_of(&machine.root));
+    let link = victim.display();
+    let saved = name_of(&machine.root);
     let script = format!(
         "ln -s {link} x.dat; ln -s {link} x.dat.part; ln -s {link} a.txt; ln -s {link} {saved}; \
          ln -s {}/new tracebridge-0; ln -s {link} tracebridge-top.part; echo mine >b.txt; chmod 666 b.txt",

@@ -291,7 +291,8 @@ fn a_flight_recorder_goes_on_after_its_command_and_ends_with_every_knob_back() {
     let (code, refused) = run("record", &["sched", "-t", "1"]);
     assert_eq!(code, Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("flight recorder"), "{refused:?}");
-    let (one, two) = (dir.path().join("1.dat"), dir.path().join("2.dat"));
+    let one = dir.path().join("1.dat");
+    let two = dir.path().join("2.dat");
     for (command, capture) in [("dump", &one), ("stop", &two)] {
         let (code, out) = run(command, &["--json", "-o", capture.to_str().unwrap()]);
         assert_eq!(code, Some(0), "{out:?}");
@@ -346,7 +347,8 @@ fn a_stream_on_a_pipe_becomes_the_same_capture() {
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     assert_eq!(before.changed(&machine.root), [""; 0]);
     let summary: serde_json::Value = serde_json::from_slice(&out.stderr).unwrap();
-    let (stream, capture) = (dir.path().join("x.stream"), dir.path().join("x.dat"));
+    let stream = dir.path().join("x.stream");
+    let capture = dir.path().join("x.dat");
     fs::write(&stream, &out.stdout).unwrap();
     let info = |path: &Path| {
         let out = tracebridge().args(["info", "--json"]).arg(path).output().unwrap();
@@ -385,7 +387,8 @@ fn a_stream_whose_reader_closes_the_pipe_ends_and_puts_every_knob_back() {
 fn a_full_file_system_ends_a_recording_and_keeps_the_pages_that_fitted() {
     let Some(machine) = machine() else { return };
     let Some(disk) = SmallDisk::mount("2m") else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let busy = Busy::start();
     let capture = disk.path().join("x.dat");
     let out = tracebridge()
@@ -411,7 +414,8 @@ fn a_full_file_system_ends_a_recording_and_keeps_the_pages_that_fitted() {
 #[test]
 fn a_missing_or_removed_output_directory_is_an_error() {
     let Some(machine) = machine() else { return };
-    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let dir = support::tempdir();
+    let before = Knobs::read(&machine.root);
     let there = dir.path().join("there");
     let record = |time: &str| {
         let mut command = tracebridge();
@@ -448,7 +452,8 @@ fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
     let dir = support::tempdir();
     let capture = dir.path().join("x.dat");
     let cpus = fs::read_dir(machine.root.join("per_cpu")).unwrap().count();
-    let (mut opened, mut packed) = (0, 0);
+    let mut opened = 0;
+    let mut packed = 0;
     for n in 0..times {
         let _ = fs::remove_file(&capture);
         // Half of the kills come at the end of the recording, when the recorder completes the file.

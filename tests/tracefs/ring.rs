@@ -266,7 +266,9 @@ fn ring_times_are_those_of_trace_marker() {
         let of = |(ns, _, text): &Marker| Some((text.strip_prefix(&prefix)?.parse().unwrap(), *ns as i64));
         markers.iter().filter_map(of).collect::<BTreeMap<usize, i64>>()
     };
-    let (before, kernel, behind) = (times(""), times("K"), times("R"));
+    let before = times("");
+    let kernel = times("K");
+    let behind = times("R");
     assert_eq!([before.len(), kernel.len(), behind.len()], [COUNT; 3]);
     let mut threes: Vec<(i64, i64)> =
         kernel.iter().map(|(n, ns)| (behind[n] - before[n], ns - before[n])).collect();

@@ -154,7 +154,8 @@ fn ring_is_gone_after_exec_and_the_next_program_of_the_process_has_its_own() {
     let first = first.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let recorder = start_recorder(&machine, dir.path(), &[]);
     let mut load = Load::heard(first);
-    let (pid, first_counts) = (load.pid, load.written());
+    let pid = load.pid;
+    let first_counts = load.written();
     let comm = format!("/proc/{pid}/comm");
     until("the program to become the shell", || fs::read_to_string(&comm).unwrap().trim() == "sh");
     assert_eq!(open_rings(pid as u32), 0, "the shell has inherited the ring");

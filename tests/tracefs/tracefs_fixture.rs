@@ -397,7 +397,8 @@ impl Knobs {
         let mut lines = String::new();
         for (path, value) in &self.0 {
             let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-            let (shown, written) = (first(value), first(written(value)));
+            let shown = first(value);
+            let written = first(written(value));
             writeln!(lines, "{}\n{shown}\n{written}", path.display()).unwrap();
         }
         lines

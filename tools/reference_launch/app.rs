@@ -168,7 +168,8 @@ impl App {
     /// The thread that decodes images. It holds the cache's lock for as long as it decodes one.
     fn start_worker(&self, tracer: &MethodTracer) -> (JoinHandle<()>, SyncSender<u64>) {
         let (wanted, images) = sync_channel::<u64>(IMAGES as usize);
-        let (app, tracer) = (self.clone(), tracer.clone());
+        let app = self.clone();
+        let tracer = tracer.clone();
         let worker = thread::spawn(move || {
             set_comm("pool-2-thread-1");
             let mut worker = tracer.thread("pool-2-thread-1");

@@ -46,7 +46,8 @@ pub fn play(args: &Args) -> io::Result<()> {
         start_app(args)?
     };
     let mut said = Value::Null;
-    let (mut to_app, from_app) = (app.stdin.take(), app.stdout.take());
+    let mut to_app = app.stdin.take();
+    let from_app = app.stdout.take();
     let mut end_ns = None;
     for line in from_app.map(BufReader::new).into_iter().flat_map(BufRead::lines) {
         let line = line?;

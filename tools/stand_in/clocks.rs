@@ -106,9 +106,11 @@ mod counter {
     /// Measured over some milliseconds, as the runtime does where the CPU does not tell.
     #[cfg(target_arch = "x86_64")]
     pub fn hz() -> Option<u64> {
-        let (before, from) = (super::kernel_ns(super::ClockId::CLOCK_MONOTONIC), ticks());
+        let before = super::kernel_ns(super::ClockId::CLOCK_MONOTONIC);
+        let from = ticks();
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let (after, to) = (super::kernel_ns(super::ClockId::CLOCK_MONOTONIC), ticks());
+        let after = super::kernel_ns(super::ClockId::CLOCK_MONOTONIC);
+        let to = ticks();
         Some((u128::from(to - from) * 1_000_000_000 / u128::from(after - before)) as u64)
     }
 

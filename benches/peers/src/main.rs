@@ -56,7 +56,8 @@ fn cpu_ns() -> f64 {
 
 /// CPU ns and ns by the clock of one call.
 fn time(mut slice: impl FnMut()) -> (f64, f64) {
-    let (cpu, start) = (cpu_ns(), Instant::now());
+    let cpu = cpu_ns();
+    let start = Instant::now();
     for _ in 0..SLICES {
         slice();
     }
@@ -101,7 +102,8 @@ fn main() {
     let file =
         file.unwrap_or_else(|error| panic!("{tracefs}/trace_marker: {error}; set TRACEBRIDGE_TRACEFS"));
     assert!(TRACER.instant("race"), "nobody records: echo 1 > {tracefs}/tracing_on");
-    let (begin, end) = (format!("B|{}|draw", TRACER.pid()), format!("E|{}", TRACER.pid()));
+    let begin = format!("B|{}|draw", TRACER.pid());
+    let end = format!("E|{}", TRACER.pid());
     let session = perfetto_session();
     perfetto_recorder::start().expect("built with recording");
     let tracy = tracy_client::Client::start();

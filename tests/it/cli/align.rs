@@ -158,7 +158,8 @@ fn the_wrong_clock_is_never_chosen_in_two_hundred_cases() {
                 let (median, p99, _) = errors(&made, &aligned);
                 let right = about.clock == right_clock(era) || median <= 20_000;
                 let exact = median <= 20_000 && p99 <= 100_000;
-                let (why, explain) = (&about.why, about.explain.join("\n"));
+                let why = &about.why;
+                let explain = about.explain.join("\n");
                 assert!(right && exact, "{median} {p99} {why}\n{explain}\n{scenario:?}");
             }
             Err(MergeError::Align(error)) => {

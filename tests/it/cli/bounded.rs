@@ -101,10 +101,8 @@ fn dat(print_fmt: &str, filler: usize, named: usize) -> Vec<u8> {
 #[test]
 fn a_print_format_without_end_is_named_and_its_events_come_with_their_fields() {
     let dir = support::tempdir();
-    let (nested, chain) = (
-        format!("\"a=%d\", {}REC->a{}", "(".repeat(30), " ?: 1)".repeat(30)),
-        format!("\"a=%d\", REC->a{}", "+REC->a".repeat(25_000)),
-    );
+    let nested = format!("\"a=%d\", {}REC->a{}", "(".repeat(30), " ?: 1)".repeat(30));
+    let chain = format!("\"a=%d\", REC->a{}", "+REC->a".repeat(25_000));
     for (print_fmt, line, note) in [
         ("\"a=%d\", REC->a", "made_up: a=11", ""),
         (nested.as_str(), "made_up: a=11", ""),

@@ -49,7 +49,8 @@ fn our_own_json_comes_back_with_every_slice_call_counter_and_thread() {
     // Calls of methods are slices of a track now; JSON writes a begin up to 2 ns later where its viewers
     // would mix it up with the slice beside it.
     let names = |csv: &str, kinds: &[&str]| rows(&path(csv), kinds, &["name"]);
-    let (calls, slices) = (names("first.csv", &["method", "slice"]), names("second.csv", &["slice"]));
+    let calls = names("first.csv", &["method", "slice"]);
+    let slices = names("second.csv", &["slice"]);
     assert!(calls.len() > 3, "{calls:?}");
     for (name, count) in &calls {
         assert_eq!(slices.get(name), Some(count), "{name:?}");

@@ -104,14 +104,16 @@ fn every_kind_of_row_has_its_cells() {
     let slice = |name: &str| slices.iter().find(|row| row.text("name") == Some(name)).unwrap();
     let times =
         |name: &str| ["ts", "ts_abs", "dur", "exclusive_ns", "cpu_dur"].map(|column| slice(name).int(column));
-    let (outer, inner) = (slice("outer"), slice("inner"));
+    let outer = slice("outer");
+    let inner = slice("inner");
     assert_eq!(times("outer"), [Some(10_000), Some(1_000_010_000), Some(80_000), Some(50_000), Some(70_000)]);
     assert_eq!(times("inner"), [Some(20_000), Some(1_000_020_000), Some(30_000), Some(30_000), Some(20_000)]);
     assert_eq!((inner.int("parent_id"), inner.int("depth")), (outer.int("slice_id"), Some(1)));
     assert_eq!((outer.int("parent_id"), outer.int("depth"), outer.is("is_open")), (None, Some(0), false));
     let open = slice("open");
     assert!(open.is("is_open") && open.int("dur") == Some(0));
-    let (load, endless) = (slice("load"), slice("endless"));
+    let load = slice("load");
+    let endless = slice("endless");
     assert_eq!((load.int("dur"), load.int("cookie"), load.int("pid")), (Some(34_000), Some(4), Some(7)));
     assert_eq!((load.text("kind"), load.int("utid"), load.is("is_open")), (Some("async"), None, false));
     assert_eq!((endless.int("dur"), endless.is("is_open")), (Some(78_000), true));

@@ -28,8 +28,8 @@ fn launch_text(us: u32) -> String {
     let line = |us: u32, tid: u32, what: &str| format!(" m-{tid} ( 7) [000] d..2 1.{us:06}: {what}\n");
     let mark = |at: u32, what: &str| line(at, 7, &format!("tracing_mark_write: {what}"));
     let switch = |at: u32, from: u32, state: &str, to: u32| {
-        let (prev, next) =
-            (format!("prev_comm=t{from} prev_pid={from}"), format!("next_comm=t{to} next_pid={to}"));
+        let prev = format!("prev_comm=t{from} prev_pid={from}");
+        let next = format!("next_comm=t{to} next_pid={to}");
         line(
             at,
             from,
@@ -64,7 +64,8 @@ fn duckdb_and_spark_give_the_same_rows_for_every_query() {
     let dir = dir.path();
     // A history of builds, which becomes slower in the middle.
     for n in 0..10 {
-        let (name, slower) = (format!("h{n}.txt"), if n < 6 { 0 } else { 100 });
+        let name = format!("h{n}.txt");
+        let slower = if n < 6 { 0 } else { 100 };
         fs::write(dir.join(&name), launch_text(slower + n)).unwrap();
         let mut add = tracebridge();
         add.current_dir(dir).args(["dataset", "add", "s'e{t}[*]?", &name, "--tag", &format!("build=h{n}")]);

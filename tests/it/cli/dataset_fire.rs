@@ -284,7 +284,8 @@ fn compressed_packets(packets: &[u8]) -> Vec<u8> {
     let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
     zlib.write_all(packets).unwrap();
     let field = |tag: &[u8], body: &[u8]| {
-        let (mut out, mut length) = (tag.to_vec(), body.len());
+        let mut out = tag.to_vec();
+        let mut length = body.len();
         while length > 0x7f {
             out.push(length as u8 | 0x80);
             length >>= 7;

@@ -161,7 +161,8 @@ fn kernel_events_are_rows_on_request() {
     let shown: Vec<_> = events
         .iter()
         .map(|row| {
-            let (name, args) = (row.text("name").unwrap(), row.text("args").unwrap());
+            let name = row.text("name").unwrap();
+            let args = row.text("args").unwrap();
             format!("{:?} {:?} {:?} {name}: {args}", row.int("utid"), row.int("cpu"), row.int("ts"))
         })
         .collect();

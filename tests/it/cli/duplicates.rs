@@ -116,7 +116,9 @@ fn an_event_of_a_trace_dat_is_recognised_in_a_text_that_cuts_or_rounds_its_time(
 fn an_event_that_one_recording_holds_twice_appears_twice() {
     let dir = support::tempdir();
     let put = |name: &str, times: &[u64]| fs::write(dir.path().join(name), text(times, cut)).unwrap();
-    let (once, twice, thrice) = (times(3, 4), times(5, 6), times(7, 8));
+    let once = times(3, 4);
+    let twice = times(5, 6);
+    let thrice = times(7, 8);
     let repeated: Vec<u64> =
         [&once, &twice, &twice, &thrice, &thrice].into_iter().flatten().copied().collect();
     put("a.txt", &repeated);

@@ -34,7 +34,8 @@ pub fn write_launch(path: &Path, total_us: u64, slice: &str) {
             ),
         )
     };
-    let (bind, end) = (total_us / 10, total_us);
+    let bind = total_us / 10;
+    let end = total_us;
     let inflate = end / 2 + end / 3;
     let text = [
         mark(0, "S|9|launching: com.example|1"),

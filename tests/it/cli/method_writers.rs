@@ -315,7 +315,8 @@ fn all_methods_have_a_call_tree_and_counts_but_no_times() {
             assert!(!text.contains(" µs") && !text.contains(" ns"), "{file}: {text}");
         }
         let other = files.write("timed.trace", &sample().to_bytes());
-        let (target, other) = (files.0.path().join("x.csv"), other.to_str().unwrap());
+        let target = files.0.path().join("x.csv");
+        let other = other.to_str().unwrap();
         for args in [
             &["dmtracedump"][..],
             &["profile", "--from", "1ms"],
@@ -367,7 +368,8 @@ fn check_merge(made: &SimulatedFiles, trace: Vec<u8>, clock: Clock, what: &str) 
         apart.extend(aligned.edges[index].iter().zip(truth).map(|(a, b)| a.abs_diff(*b)));
     }
     apart.sort_unstable();
-    let (median, p99) = (apart[apart.len() / 2], apart[apart.len() * 99 / 100]);
+    let median = apart[apart.len() / 2];
+    let p99 = apart[apart.len() * 99 / 100];
     assert!(median <= 20_000 && p99 <= 100_000, "{what}: {median} ns, {p99} ns\n{explain}");
 }
 

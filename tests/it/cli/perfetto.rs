@@ -168,7 +168,8 @@ fn a_merge_written_for_perfetto_reads_back_with_every_call_at_its_time_on_its_th
         let methods = merged["outcome"]["methods"].as_u64().unwrap();
         assert!(methods > 50);
         assert_eq!(back["outcome"]["methods"].as_u64(), Some(methods), "{era:?}");
-        let (direct, back) = (calls(&path("direct.json")), calls(&path("back.json")));
+        let direct = calls(&path("direct.json"));
+        let back = calls(&path("back.json"));
         // A begin and an end for each call.
         assert_eq!(direct.values().sum::<u64>(), 2 * methods);
         assert_eq!(direct, back, "{era:?}");
@@ -213,7 +214,9 @@ fn put_bytes(out: &mut Vec<u8>, field: u8, content: &[u8]) {
 /// A trace that only holds a packet of a type that nobody knows (field 15 of `TracePacket`), on the packet
 /// sequence 1, and a described track.
 fn foreign(track_name: &[u8]) -> Vec<u8> {
-    let (mut unknown, mut track, mut out) = (Vec::new(), vec![8, 77], Vec::new());
+    let mut unknown = Vec::new();
+    let mut track = vec![8, 77];
+    let mut out = Vec::new();
     put_bytes(&mut unknown, 15, b"nobody knows this");
     unknown.extend([10 << 3, 1]);
     put_bytes(&mut out, 1, &unknown);
@@ -240,7 +243,8 @@ fn packets_of_unknown_types_stay_when_a_method_trace_joins_and_ids_are_kept_apar
     let two = &out[at + one.len()..];
     // The new uuid takes ten bytes in place of one.
     assert_eq!(two.len(), one.len() + 9, "nothing follows the second trace: {two:?}");
-    let (ours, text) = (&out[..at], |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned());
+    let ours = &out[..at];
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(text(two).contains("nobody knows this") && text(two).contains("two"));
     assert!(!two.windows(2).any(|pair| pair == [10 << 3, 1]), "the second trace has another sequence id");
     assert!(!two.windows(2).any(|pair| pair == [8, 77]), "the second track has another uuid");
@@ -367,7 +371,9 @@ fn own_first_record(trace: &[u8]) -> u64 {
     let magic = trace.windows(4).rposition(|w| w == b"SLOW").unwrap();
     let data = &trace[magic..];
     let word = |at: usize, len: usize| (0..len).rev().fold(0u64, |sum, n| sum << 8 | u64::from(data[at + n]));
-    let (offset, start, size) = (word(6, 2) as usize, word(8, 8), word(16, 2) as usize);
+    let offset = word(6, 2) as usize;
+    let start = word(8, 8);
+    let size = word(16, 2) as usize;
     let records = data[offset..].chunks_exact(size);
     let first = records.map(|r| u64::from(u32::from_le_bytes([r[10], r[11], r[12], r[13]]))).min();
     (start + first.unwrap()) * 1_000

@@ -91,8 +91,9 @@ fn a_flame_graph_says_what_it_shows_and_grows_down_from_its_roots() {
 #[test]
 fn a_flame_graph_tells_the_app_from_libraries_and_the_framework() {
     let dir = with_sample();
-    let (app, library, framework) =
-        ("com.example.Main&lt;T&gt;.run", "androidx.view.List.draw&amp;", "android.os.Looper.loop");
+    let app = "com.example.Main&lt;T&gt;.run";
+    let library = "androidx.view.List.draw&amp;";
+    let framework = "android.os.Looper.loop";
     let is_orange = |(r, g, b): (u8, u8, u8)| r > g && g > b;
     let is_green = |(r, g, b): (u8, u8, u8)| g > r && r > b;
     let is_blue = |(r, g, b): (u8, u8, u8)| b > g && g > r;
@@ -109,7 +110,8 @@ fn a_flame_graph_tells_the_app_from_libraries_and_the_framework() {
 fn threads_that_only_wait_are_a_root_of_their_own_in_wall_time() {
     let dir = with_sample();
     let svg = flame_graph(dir.path(), &["--clock", "wall"]);
-    let (running, waiting) = (frame(&svg, "running threads: 1"), frame(&svg, "waiting threads: 2"));
+    let running = frame(&svg, "running threads: 1");
+    let waiting = frame(&svg, "waiting threads: 2");
     assert_eq!(y(running), y(waiting));
     assert!(y(frame(&svg, "a")) > y(waiting) && y(frame(&svg, "main")) > y(running));
     assert!(running.contains("x=\"0.0000%\"") && svg.contains("var opens_at = \"running threads: 1\";"));

@@ -306,12 +306,14 @@ fn viewer_files_open_and_close_every_call_in_time_order() {
     let files = Files::new();
     let path = files.write("t.trace", &sample().to_bytes());
     let at = |name: &str| files.0.path().join(name).to_str().unwrap().to_owned();
-    let (speedscope, firefox) = (at("s.json"), at("f.json"));
+    let speedscope = at("s.json");
+    let firefox = at("f.json");
     let out = profile(&path, &["--speedscope", &speedscope, "--firefox", &firefox]);
     assert_eq!(out.status.code(), Some(0), "a call is open at the sample's end: nothing is missing");
     let value: Value = serde_json::from_slice(&std::fs::read(speedscope).unwrap()).unwrap();
     for lane in value["profiles"].as_array().unwrap() {
-        let (mut open, mut last) = (Vec::new(), 0.0);
+        let mut open = Vec::new();
+        let mut last = 0.0;
         for event in lane["events"].as_array().unwrap() {
             assert!(event["at"].as_f64().unwrap() >= last);
             last = event["at"].as_f64().unwrap();

@@ -13,7 +13,8 @@ fn trace(read_us: u32) -> ArtTrace {
     let method = |class, name| Method { signature: "(J)V".into(), ..Method::new(class, name) };
     let mut records = Vec::new();
     for thread in [1, 2] {
-        let (mut cpu_us, mut wall_us) = (0, u32::from(thread));
+        let mut cpu_us = 0;
+        let mut wall_us = u32::from(thread);
         let mut record = |method, action, [wall, cpu]: [u32; 2]| {
             records.push(Record { thread, method, action, cpu_us, wall_us });
             (cpu_us, wall_us) = (cpu_us + cpu, wall_us + wall);
@@ -107,7 +108,8 @@ fn each_pair_of_options_is_refused_by_name_or_both_change_the_result() {
     write("before.trace", &trace(200).to_bytes());
     write("mapping.txt", b"com.real.App -> a.App:\n    void start(long) -> run\ncom.real.Net -> a.b.Net:\n    void receive(long) -> read\n");
     let alone: Vec<_> = OPTIONS.iter().map(|option| outcome(dir.path(), option)).collect();
-    let (mut used, mut refused) = (Vec::new(), Vec::new());
+    let mut used = Vec::new();
+    let mut refused = Vec::new();
     for (n, option) in OPTIONS.iter().enumerate() {
         for (m, other) in OPTIONS.iter().enumerate().skip(n + 1) {
             // CPU time is what flame graphs and call graphs show anyway.

@@ -33,7 +33,8 @@ fn write_large_trace(path: &Path) {
     let mut out = BufWriter::new(File::create(path).unwrap());
     out.write_all(&head.to_bytes()).unwrap();
     for n in 0..RECORDS {
-        let (call, exit) = (n / 4, n / 2 % 2);
+        let call = n / 4;
+        let exit = n / 2 % 2;
         let thread = 1 + n as u16 % 2;
         out.write_all(&thread.to_le_bytes()).unwrap();
         out.write_all(&(call % 3 * 4 + exit).to_le_bytes()).unwrap();

@@ -221,14 +221,16 @@ fn a_part_of_a_method_trace_begins_and_ends_with_the_calls_that_are_open() {
     fs::write(dir.path().join("app.trace"), made.trace).unwrap();
     let whole = page(dir.path(), "report app.trace -o whole.html", "whole.html");
     let part = page(dir.path(), "report app.trace -o part.html --from 10ms --to 20ms", "part.html");
-    let (from, to) = (10_000_000, 20_000_000);
+    let from = 10_000_000;
+    let to = 20_000_000;
     let calls = |page: &Page| -> Vec<(Value, i64, i64, i64)> {
         let mut all = Vec::new();
         for track in page.tracks() {
             let column = |name: &str| track.columns[name].clone();
             let thread = &page.index["threads"][track.about["thread"].as_u64().unwrap() as usize]["name"];
             for at in 0..track.count() {
-                let (start, depth) = (column("start")[at], column("depth")[at]);
+                let start = column("start")[at];
+                let depth = column("depth")[at];
                 all.push((thread.clone(), start, start + column("duration")[at], depth));
             }
         }
@@ -306,7 +308,9 @@ fn the_stages_of_a_launch_are_in_the_index() {
         .map(|stage| (stage["name"].as_str().unwrap(), stage["start_ns"].as_u64(), stage["end_ns"].as_u64()))
         .collect();
     let ns = |from, to| (Some(from), Some(to));
-    let (bind, start, frame) = (ns(0, 30_000), ns(30_000, 40_000), ns(50_000, 60_000));
+    let bind = ns(0, 30_000);
+    let start = ns(30_000, 40_000);
+    let frame = ns(50_000, 60_000);
     assert_eq!(
         told,
         [

@@ -171,7 +171,8 @@ fn trace_cmd_reports_seconds_where_the_clock_counts_ns() {
         return support::skip("trace-cmd", "trace-cmd is not installed");
     }
     let dir = support::tempdir();
-    let (input, out) = (dir.path().join("boot.dat"), dir.path().join("out.dat"));
+    let input = dir.path().join("boot.dat");
+    let out = dir.path().join("out.dat");
     std::fs::write(&input, make(Endian::Little, 8, Packing::V6)).unwrap();
     let done = support::tracebridge().arg("convert").arg(&input).arg("-o").arg(&out).output().unwrap();
     assert_eq!(done.status.code(), Some(3), "seven events are lost: {done:?}");

@@ -62,7 +62,8 @@ fn speedscope_opens_chrome_json_speedscope_files_and_folded_stacks_without_a_war
     let Some(package) = speedscope() else { return };
     let dir = support::tempdir();
     let made = Scenario::new(14, Era::ArtMono).make();
-    let (dat, trace) = (dir.path().join("app.dat"), dir.path().join("app.trace"));
+    let dat = dir.path().join("app.dat");
+    let trace = dir.path().join("app.trace");
     fs::write(&dat, made.dat).unwrap();
     fs::write(&trace, made.trace).unwrap();
     assert_clean(&imported(&package, &written(dir.path(), &trace)));

@@ -24,7 +24,8 @@ pub fn assert_golden(name: &str, bytes: &[u8]) {
     if kept == bytes {
         return;
     }
-    let (ours, kept) = (String::from_utf8_lossy(bytes), String::from_utf8_lossy(&kept));
+    let ours = String::from_utf8_lossy(bytes);
+    let kept = String::from_utf8_lossy(&kept);
     for (n, (ours, kept)) in ours.lines().zip(kept.lines()).enumerate() {
         assert_eq!(ours, kept, "expected/{name}: line {}", n + 1);
     }
@@ -34,7 +35,8 @@ pub fn assert_golden(name: &str, bytes: &[u8]) {
 /// Runs the product and returns its standard output.
 fn output(arguments: &[&str], input: &Path) -> Vec<u8> {
     // By its name alone: some formats hold the path as it was given.
-    let (dir, name) = (input.parent().unwrap(), input.file_name().unwrap());
+    let dir = input.parent().unwrap();
+    let name = input.file_name().unwrap();
     let done = support::tracebridge().current_dir(dir).args(arguments).arg(name).output().unwrap();
     let messages = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{arguments:?}: {messages}");

@@ -41,7 +41,8 @@ struct Calls(ArtTrace, [u32; 4], u32);
 
 impl Calls {
     fn record(&mut self, thread: u16, method: u32, action: Action) {
-        let (cpu_us, wall_us) = (self.1[usize::from(thread)], self.2);
+        let cpu_us = self.1[usize::from(thread)];
+        let wall_us = self.2;
         self.0.records.push(Record { thread, method, action, cpu_us, wall_us });
     }
 

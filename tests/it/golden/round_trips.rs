@@ -40,7 +40,8 @@ fn the_text_that_the_kernel_itself_printed_becomes_a_trace_dat_and_the_same_text
     assert!(kernel.len() > 100);
     // The first conversion adds the column of the process; all later ones keep every byte.
     assert_eq!(events(&read_text(&files[1])), kernel);
-    let (before, after) = (read_text(&files[1]), read_text(&files[3]));
+    let before = read_text(&files[1]);
+    let after = read_text(&files[3]);
     assert_eq!(before.lines().count(), after.lines().count());
     for (before, after) in before.lines().zip(after.lines()) {
         let forgotten = before.trim_start().strip_prefix("<...>");
@@ -69,7 +70,8 @@ fn a_text_of_known_events_becomes_a_trace_dat_and_the_same_text_byte_for_byte() 
     let source = dir.path().join("known.txt");
     fs::write(&source, format!("{header}{}", lines.collect::<String>())).unwrap();
     let files = chain(dir.path(), &source, &["txt", "dat", "txt"]);
-    let (before, after) = (read_text(&files[1]), read_text(&files[3]));
+    let before = read_text(&files[1]);
+    let after = read_text(&files[3]);
     let first_difference = before.lines().zip(after.lines()).find(|(before, after)| before != after);
     assert_eq!(first_difference, None);
     assert!(before == after);

@@ -156,7 +156,9 @@ fn absolute(path: &[&str], module: &[String], in_scope: &BTreeMap<String, Module
 
 /// All paths of a use tree such as `a::{b, c::{d as e}}`, each with the name that it brings into scope.
 fn expand(tree: &str) -> Vec<(Vec<&str>, String)> {
-    let (mut all, mut prefixes, mut path) = (Vec::new(), Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut prefixes = Vec::new();
+    let mut path = Vec::new();
     let mut rest = tree.trim_start();
     loop {
         let end = rest.find(|c| !is_name(c)).unwrap_or(rest.len());

@@ -274,7 +274,8 @@ impl State {
             .stderr(Stdio::piped())
             .spawn()
             .ok()?;
-        let (mut out, mut err) = (child.stdout.take()?, child.stderr.take()?);
+        let mut out = child.stdout.take()?;
+        let mut err = child.stderr.take()?;
         if let Some(stdin) = child.stdin.take() {
             let stream = stream.try_clone().ok()?;
             thread::spawn(move || copy_input(stream, stdin, &input));
@@ -295,7 +296,8 @@ impl State {
             return None;
         }
         if !packets {
-            let (mut text, mut more) = (Vec::new(), Vec::new());
+            let mut text = Vec::new();
+            let mut more = Vec::new();
             out.read_to_end(&mut text).ok()?;
             err.read_to_end(&mut more).ok()?;
             let text = String::from_utf8_lossy(&[more, text].concat()).replace('\n', "\r\n");
@@ -424,7 +426,8 @@ fn data(stream: &mut TcpStream, piece: &[u8]) -> Option<()> {
 }
 
 fn head(stream: &mut TcpStream) -> Option<([u8; 4], usize)> {
-    let (mut id, mut length) = ([0; 4], [0; 4]);
+    let mut id = [0; 4];
+    let mut length = [0; 4];
     stream.read_exact(&mut id).ok()?;
     stream.read_exact(&mut length).ok()?;
     Some((id, u32::from_le_bytes(length) as usize))

@@ -108,7 +108,9 @@ fn calibration(out: &mut Vec<u8>, trace: &ArtTrace) {
 }
 
 fn long_running(out: &mut Vec<u8>, thread: u16, records: &[Record], trace: &ArtTrace, stream: Stream) {
-    let (mut time, mut method, mut bytes) = (0u64, 0u64, Vec::new());
+    let mut time = 0u64;
+    let mut method = 0u64;
+    let mut bytes = Vec::new();
     for r in records {
         let is_exit = u64::from(r.action != Action::Enter);
         let ns = counter_ns(trace, u64::from(r.wall_us), stream);
@@ -136,7 +138,8 @@ fn all_methods(out: &mut Vec<u8>, thread: u16, records: &[Record], stream: Strea
         // Not initialised.
         out.extend([0xde, 0xad, 0xbe, 0xef]);
     }
-    let (mut word, mut after_exit) = (0u64, false);
+    let mut word = 0u64;
+    let mut after_exit = false;
     for r in records {
         let is_exit = r.action != Action::Enter;
         let difference = match is_exit {

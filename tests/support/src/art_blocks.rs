@@ -105,7 +105,8 @@ fn summary(trace: &ArtTrace, blocks: Blocks, version: u16, in_micros: bool, keys
     if let Writer::Third { real, .. } = blocks.writer {
         let end_time = (trace.start_us + trace.elapsed_us) * 1_000;
         let end_tsc = START_TSC + trace.elapsed_us * real / 1_000_000;
-        let (streaming, precise) = (blocks.streaming, !keys.contains("is_precise_trace"));
+        let streaming = blocks.streaming;
+        let precise = !keys.contains("is_precise_trace");
         all += &format!("is_streaming={streaming}\nend_time={end_time}\nend_tsc={end_tsc}\n");
         all += if precise { "is_precise_trace=true\n" } else { "" };
     }
@@ -149,7 +150,8 @@ fn first(out: &mut Vec<u8>, records: &[Record], blocks: Blocks) {
     if blocks.wall {
         out.extend(head.wall_us.to_le_bytes());
     }
-    let (mut bytes, mut before) = (Vec::new(), head);
+    let mut bytes = Vec::new();
+    let mut before = head;
     for r in others {
         sleb(&mut bytes, i64::from(word(r).wrapping_sub(word(head)) as i32));
         if blocks.wall {
@@ -166,7 +168,10 @@ fn first(out: &mut Vec<u8>, records: &[Record], blocks: Blocks) {
 }
 
 fn second(out: &mut Vec<u8>, records: &[Record], blocks: Blocks, nanos: bool, split: usize) {
-    let (mut word, mut wall, mut cpu, mut count) = (0i64, 0u64, 0u64, 0u32);
+    let mut word = 0i64;
+    let mut wall = 0u64;
+    let mut cpu = 0u64;
+    let mut count = 0u32;
     // Times are kept with 32 bits of µs, or 64 of ns.
     let time = |us: u32| if nanos { u64::from(us) * 1_000 } else { u64::from(us) };
     let step = |to: u64, from: u64| {
@@ -192,7 +197,9 @@ fn second(out: &mut Vec<u8>, records: &[Record], blocks: Blocks, nanos: bool, sp
 }
 
 fn third(out: &mut Vec<u8>, records: &[Record], blocks: Blocks, real: u64) {
-    let (mut time, mut cpu, mut method) = (0u64, 0u64, 0u64);
+    let mut time = 0u64;
+    let mut cpu = 0u64;
+    let mut method = 0u64;
     let mut bytes = Vec::new();
     for r in records {
         let cpu_ns = u64::from(r.cpu_us) * 1_000;

@@ -123,7 +123,8 @@ fn header(out: &mut impl Write, size: Size, shape: Shape) -> io::Result<()> {
     }
     writeln!(out, "*methods")?;
     for n in 0..methods {
-        let (package, class) = (n / 400, n / 20);
+        let package = n / 400;
+        let class = n / 20;
         match shape {
             Shape::ShortTurns => writeln!(
                 out,

@@ -60,7 +60,8 @@ impl Maker {
     }
 
     fn header_page(&self) -> String {
-        let (long, data) = (self.long, 8 + u32::from(self.long));
+        let long = self.long;
+        let data = 8 + u32::from(self.long);
         format!(
             "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
              \tfield: local_t commit;\toffset:8;\tsize:{long};\tsigned:1;\n\

@@ -82,7 +82,8 @@ impl Launch {
             .collect();
         threads.iter_mut().for_each(Thread::live);
         let planted_ns = threads.iter().map(|thread| thread.planted as u64).sum();
-        let (mut moments, mut records) = (Vec::new(), Vec::new());
+        let mut moments = Vec::new();
+        let mut records = Vec::new();
         for mut thread in threads {
             moments.append(&mut thread.moments);
             records.append(&mut thread.records);
@@ -113,7 +114,8 @@ fn noise(random: &mut Random, deviation: f64) -> f64 {
 }
 
 fn name_of(method: u32) -> String {
-    let (class, verb) = (CLASSES[method as usize / 10], VERBS[method as usize % 10]);
+    let class = CLASSES[method as usize / 10];
+    let verb = VERBS[method as usize % 10];
     format!("com.example.app.{class}.{verb}")
 }
 
@@ -148,7 +150,8 @@ impl Thread<'_> {
         let calls = if is_main { MAIN_CALLS } else { OTHER_CALLS };
         // The same calls in every launch.
         let mut plan = Random(77 + u64::from(self.index));
-        let (mut open, mut called) = (Vec::new(), 0);
+        let mut open = Vec::new();
+        let mut called = 0;
         let mut phases = PHASES.iter().filter(|_| is_main);
         let mut phase = None;
         while called < calls || !open.is_empty() {

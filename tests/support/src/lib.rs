@@ -140,7 +140,8 @@ pub fn inject_faults(jobs: &str, count: u32) {
     command.limit(FAULTS_LIMIT);
     command.arg("--binary").arg(binary());
     let out = command.output().unwrap();
-    let (table, said) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    let table = String::from_utf8_lossy(&out.stdout);
+    let said = String::from_utf8_lossy(&out.stderr);
     if said.contains("SKIPPED (tracefs)") {
         return skip("tracefs", "no tracefs to be had: needs root and a kernel with it");
     }

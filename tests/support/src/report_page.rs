@@ -43,7 +43,9 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> Vec<&'a str> {
 
 fn from_base64(text: &str) -> Vec<u8> {
     assert_eq!(text.len() % 4, 0, "with padding");
-    let (mut out, mut bits, mut count) = (Vec::new(), 0_u32, 0);
+    let mut out = Vec::new();
+    let mut bits = 0_u32;
+    let mut count = 0;
     for c in text.trim_end_matches('=').bytes() {
         let sextet = match c {
             b'A'..=b'Z' => c - b'A',
@@ -128,7 +130,8 @@ impl Page {
         let mut rest = &self.blocks[number(&about["block"])][number(&about["offset"])..];
         let mut columns = BTreeMap::new();
         for column in about["columns"].as_array().unwrap() {
-            let (name, encoding) = (column[0].as_str().unwrap(), column[1].as_str().unwrap());
+            let name = column[0].as_str().unwrap();
+            let encoding = column[1].as_str().unwrap();
             let factor = column[2].as_i64().unwrap_or(1);
             let mut values: Vec<i64> = Vec::new();
             for _ in 0..number(&about["count"]) {
@@ -164,7 +167,9 @@ impl Page {
     /// Checks what holds for every page: owners exist, times lie in the trace, slices are in preorder.
     pub fn check(&self) {
         let length = |member: &str| self.index[member].as_array().unwrap().len() as u64;
-        let (threads, processes, tracks) = (length("threads"), length("processes"), length("tracks"));
+        let threads = length("threads");
+        let processes = length("processes");
+        let tracks = length("tracks");
         let duration = self.index["duration_ns"].as_i64().unwrap();
         for track in self.tracks() {
             let about = &track.about;
@@ -213,7 +218,8 @@ impl Page {
 }
 
 fn varint(bytes: &mut &[u8]) -> u64 {
-    let (mut value, mut shift) = (0, 0);
+    let mut value = 0;
+    let mut shift = 0;
     loop {
         let (byte, rest) = bytes.split_first().expect("the column goes on");
         *bytes = rest;

@@ -256,13 +256,15 @@ impl Scenario {
     /// The kernel recording: each thread has a CPU of its own.
     pub fn dat(&self, moments: &[Moment]) -> Vec<u8> {
         let mut file = DatFile::with_texts_of(&KernelPages::read("events"));
-        let (sched_switch, print) = (file.event_id("sched_switch"), file.event_id("print"));
+        let sched_switch = file.event_id("sched_switch");
+        let print = file.event_id("print");
         let mut cpus: Vec<RingBuffer> = (0..self.threads).map(|_| RingBuffer::default()).collect();
         for moment in moments {
             let ts = if self.records_mono { self.monotonic(moment.ts) } else { moment.ts };
             cpus[moment.cpu as usize].event(ts, &moment.record(sched_switch, print));
         }
-        let (mut comms, mut tgids) = (String::new(), String::new());
+        let mut comms = String::new();
+        let mut tgids = String::new();
         for index in 0..self.threads as usize {
             let tid = PID + index as i32 * 3;
             let _ = writeln!(comms, "{tid} {}", COMMS[index % 6]);
