@@ -1,4 +1,4 @@
-//! What one marker costs: a bare `write(2)` of a ready string, libcutils's way (`snprintf` and `write`), and
+//! The cost of one marker: a bare `write(2)` of a ready string, libcutils's way (`snprintf` and `write`), and
 //! ours.
 //!
 //! `cargo bench -p tracebridge-markers --bench marker` as root; `TRACEFS` names a mounted tracefs (else

@@ -1,4 +1,4 @@
-//! What a profile of a method trace costs: opening (one pass over the records) and the flat profile, with the
+//! The cost of a profile of a method trace: opening (one pass over the records) and the flat profile, with the
 //! call tree beside it, on generated traces of 5 million records in memory, one of each shape.
 //!
 //! `cargo bench --bench profile [-- RECORDS]`. `scripts/bench-profile` races the whole program against

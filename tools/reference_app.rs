@@ -77,7 +77,7 @@ const THREAD_NAMES: [&str; 6] = [
 /// How many records a thread collects before they go to the trace, as the runtime does it.
 const FLUSH: usize = 4096;
 
-/// What all threads share.
+/// State that all threads share.
 struct Shared {
     args: Args,
     epoch: Epoch,

@@ -78,7 +78,8 @@ fn main() {
     }
     println!("{}", json!({ "pid": std::process::id() }));
     let child = (args.fork > 0).then(|| fork(&args));
-    let (args, end) = (&args, &Barrier::new(if args.together { args.threads as usize } else { 1 }));
+    let end = &Barrier::new(if args.together { args.threads as usize } else { 1 });
+    let args = &args;
     let counts: Vec<_> = thread::scope(|scope| {
         let run = move |n| {
             let counts = write_all(args, n);

@@ -1,4 +1,4 @@
-//! What `--json` prints of every file of the corpus has the form of the published schemas.
+//! The output of `--json` for every file of the corpus has the form of the published schemas.
 
 use std::fs;
 

@@ -14,7 +14,7 @@ const NULL: &str = "[NULL]";
 /// has no CPU time there, and is none here.
 const NOT_DRAWN: i64 = 160;
 
-/// What is compared of a launch: package, type, begin, duration, TTID and TTFD, ns.
+/// The compared facts of a launch: package, type, begin, duration, TTID and TTFD, ns.
 type LaunchAnswer = (String, Option<String>, u64, u64, Option<u64>, Option<u64>);
 
 fn number<T: std::str::FromStr>(value: &Value) -> Option<T> {
@@ -45,7 +45,7 @@ fn answered_launches(answers: &Value) -> Vec<LaunchAnswer> {
     launches
 }
 
-/// What `info --json --frames` says of a file.
+/// The answer of `info --json --frames` about a file.
 fn info(file: &Path) -> Value {
     let done = support::tracebridge().args(["info", "--json", "--frames"]).arg(file).output().unwrap();
     assert!(matches!(done.status.code(), Some(0 | 3)), "{}: {done:?}", file.display());
@@ -92,7 +92,7 @@ fn the_launches_are_those_that_perfetto_finds() {
     }
 }
 
-/// What is compared of a frame: number, process, begin, duration, overrun and CPU time in ns, janky, slow,
+/// The compared facts of a frame: number, process, begin, duration, overrun and CPU time in ns, janky, slow,
 /// big jank and huge jank.
 type FrameAnswer = (i64, String, u64, u64, i64, u64, [bool; 4]);
 
@@ -162,7 +162,7 @@ fn essence(info: &Value) -> Value {
     json!([launches, frames])
 }
 
-/// What FrameTimeline tells of each frame, which a trace.dat does not hold.
+/// The facts that FrameTimeline has of each frame; a trace.dat does not hold them.
 fn timeline_of_frames(info: &Value) -> Vec<Value> {
     let fields = ["begin_ns", "duration_ns", "overrun_ns", "jank_type", "layer", "cpu_ns"];
     let frames = info["every_frame"].as_array().unwrap().iter();

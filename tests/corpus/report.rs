@@ -13,7 +13,7 @@ fn convert(args: &[&Path]) {
     support::tracebridge().args(args).run().exited_with_one_of(&[0, 3]);
 }
 
-/// What the lines of a text say.
+/// Facts from the lines of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     processes: usize,

@@ -134,7 +134,7 @@ fn every_sample_of_a_file_equals_simpleperfs_own_text() {
     }
 }
 
-/// What the crate `linux-perf-data` counts.
+/// The counts of the crate `linux-perf-data`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     by_thread: BTreeMap<(i32, i32), u64>,

@@ -199,8 +199,8 @@ fn each_text_has_as_many_events_as_lines_counted_by_hand() {
         assert_eq!(sorted.events.len(), want, "{name} in order of time");
         assert!(sorted.events.windows(2).all(|w| w[0].ts <= w[1].ts), "{name} in order of time");
         let key = |s: &DeliveredEvent| format!("{s:?}");
-        let (mut a, mut b): (Vec<_>, Vec<_>) =
-            (delivered.events.iter().map(key).collect(), sorted.events.iter().map(key).collect());
+        let mut a: Vec<String> = delivered.events.iter().map(key).collect();
+        let mut b: Vec<String> = sorted.events.iter().map(key).collect();
         a.sort();
         b.sort();
         assert_eq!(a, b, "{name}: the same events in either order");

@@ -13,7 +13,7 @@ pub const DIR: &str = "/data/local/tmp";
 /// A shell command that runs thirty programs, one after another.
 pub const PROGRAMS: &str = "i=0; while [ $i -lt 30 ]; do cat /proc/version >/dev/null; i=$((i + 1)); done";
 
-/// What one test at a time holds of each device. The emulated devices share the processors of this machine,
+/// The lock of each device, which one test at a time holds. The emulated devices share the processors of this machine,
 /// so that a test that measures holds all of them.
 pub struct Turn {
     _device: MutexGuard<'static, ()>,
@@ -203,7 +203,7 @@ impl Device {
     }
 }
 
-/// What tracefs shows once a recording of scheduler events has begun: the recorder switches the events on
+/// The state of tracefs once a recording of scheduler events has begun: the recorder switches the events on
 /// first.
 pub const RECORDING: [(&str, &str); 2] = [("events/sched/sched_switch/enable", "1"), ("tracing_on", "1")];
 
@@ -330,7 +330,7 @@ pub fn connect(serial: &str) {
     }
 }
 
-/// What a program printed, for a message.
+/// The output of a program, for a message.
 pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

@@ -227,7 +227,7 @@ fn su_gives_root_in_each_of_its_dialects() {
     let Some(phone) = LockedPhone::attached() else { return };
     let dir = adb::scratch();
     let before = phone.knobs();
-    let userdebug = Userdebug::of(&phone);
+    let userdebug = Userdebug::new(&phone);
     let shell = &phone.shell;
     let root = &phone.root;
     let su = "/system/bin/su";

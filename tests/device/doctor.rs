@@ -1,4 +1,4 @@
-//! What `doctor` reports on the device after a recorder was killed.
+//! `doctor` reports a recorder that was killed on the device.
 
 use serde_json::Value;
 

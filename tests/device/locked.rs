@@ -79,7 +79,8 @@ impl LockedPhone {
              ls events/cgroup/*/enable events/dma_fence/*/enable events/ipi/*/enable per_cpu/*/buffer_size_kb; } \
              >/tmp/knobs; } && while read -r file; do read -r value <$file; echo \"$file $value\"; done </tmp/knobs",
         );
-        let knobs: Settings = printed.lines().filter_map(|line| line.split_once(' ')).map(own).collect();
+        let pairs = printed.lines().filter_map(|line| line.split_once(' '));
+        let knobs: Settings = pairs.map(|(file, value)| (file.to_owned(), value.to_owned())).collect();
         assert!(knobs.len() > 80, "only {} settings found", knobs.len());
         knobs
     }
@@ -123,7 +124,7 @@ const LOAD: &str = "r=$(sed 's/.*device.release=//; s/ .*//' /proc/cmdline) && l
                     dd if=/policy/$1-$r of=/sys/fs/selinux/load bs=1M 2>/dev/null; }";
 
 impl Userdebug<'_> {
-    pub fn of(phone: &LockedPhone) -> Userdebug<'_> {
+    pub fn new(phone: &LockedPhone) -> Userdebug<'_> {
         phone.as_root(&format!(
             "{LOAD} && load userdebug && mount -t tmpfs -o mode=0755,context=u:object_r:su_exec:s0 tmpfs /system/xbin && \
              mkdir /system/xbin/root && cp /usr/bin/busybox /system/xbin/root/su && chown 0:2000 /system/xbin/root/su && \
@@ -147,10 +148,6 @@ impl Drop for LockedPhone {
             self.root.clear_away();
         }
     }
-}
-
-fn own((file, value): (&str, &str)) -> (String, String) {
-    (file.to_owned(), value.to_owned())
 }
 
 /// Fails if the command's exit status is another one.

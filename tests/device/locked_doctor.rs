@@ -1,5 +1,5 @@
-//! What `doctor` and `list` say on a locked phone, compared with what the kernel's log says, and what they
-//! say to an app.
+//! The reports of `doctor` and `list` on a locked phone, compared with the kernel's log, and those that an app
+//! gets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ fn absolute(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/sys/kernel/tracing/{path}") }
 }
 
-/// What the kernel permits `shell` and root with each of these files (see tools/access_probe.rs), and the
+/// The access that the kernel gives `shell` and root to each of these files (see tools/access_probe.rs), and the
 /// files that SELinux denies `shell` to look at.
 fn truth(phone: &LockedPhone, paths: &[String]) -> (BTreeMap<String, [String; 2]>, BTreeSet<String>) {
     let probe = phone.program("access_probe");

@@ -64,11 +64,11 @@ fn names(dat: &Path) -> BTreeSet<String> {
     capture::read(dat).into_iter().map(|event| event.name).collect()
 }
 
-/// What a recording is asked to hold, and what the capture must have.
+/// The wishes of a recording, and the events that the capture must have.
 struct Way {
     arguments: &'static str,
     events: &'static [&'static str],
-    /// What a note says.
+    /// The text of a note.
     note: Option<&'static str>,
 }
 

@@ -31,7 +31,7 @@ const EVENTS: &str = "sched/sched_switch sched/sched_wakeup sched/sched_wakeup_n
     irq/irq_handler_entry irq/irq_handler_exit irq/softirq_entry irq/softirq_exit irq/softirq_raise \
     irq/tasklet_entry irq/tasklet_exit ipi/ipi_raise ipi/ipi_entry ipi/ipi_exit";
 
-/// What `shell` may do with a file or a directory (whose path ends in a slash) of tracefs.
+/// The access of `shell` to a file or a directory (whose path ends in a slash) of tracefs.
 fn rule(path: &str, release: u32) -> &'static str {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
@@ -85,7 +85,7 @@ fn entries(phone: &LockedPhone) -> Vec<String> {
     entries
 }
 
-/// What `access_probe` found as this user: entry and access.
+/// The findings of `access_probe` as this user: entry and access.
 fn probed(output: &str) -> BTreeMap<String, String> {
     output
         .lines()

@@ -22,7 +22,7 @@ pub struct Line {
     pub comm: String,
 }
 
-/// What trace-cmd calls a thread whose name it does not know.
+/// The name that trace-cmd gives a thread whose name it does not know.
 pub const UNKNOWN_COMM: &str = "<...>";
 
 /// Asserts that the product's reader and trace-cmd read the same events. Those of one time may come in any

@@ -1,4 +1,4 @@
-//! What `doctor` and `list` report: each file and category with its state, and a recorder that was killed.
+//! The reports of `doctor` and `list`: each file and category with its state, and a recorder that was killed.
 
 use std::fs;
 use std::path::Path;

@@ -155,7 +155,7 @@ impl Call {
         }
     }
 
-    /// What a reader makes of the call's marker.
+    /// The marker that a reader finds for the call.
     pub fn marker(&self, pid: i32) -> Marker<'_> {
         match *self {
             Call::Begin(ref name) => Marker::Begin { pid, name },

@@ -66,7 +66,7 @@ impl Caller {
     fn start_as(mut command: Command, tracefs: &Path, tags: &str) -> Caller {
         command.env("TRACEBRIDGE_TRACEFS", tracefs).env("TRACEBRIDGE_TAGS", tags);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let output = Lines::of(&mut child);
+        let output = Lines::new(&mut child);
         let pid = number(&output);
         Caller { child, pid, output }
     }

@@ -15,7 +15,7 @@ use crate::recording::{Busy, events, record, summary};
 use crate::tracefs_fixture::{Knobs, Recorder, machine, wait_for_tracing, written};
 use support::{tracebridge, until};
 
-/// What `info` says about a capture, and its exit status.
+/// The answer of `info` about a capture, and its exit status.
 fn info(capture: &Path) -> (Value, Option<i32>) {
     let out = tracebridge().args(["info", "--json"]).arg(capture).output().unwrap();
     (serde_json::from_slice(&out.stdout).unwrap(), out.status.code())

@@ -1,5 +1,4 @@
-//! What another user tries with a recorder that is root. The tests are named after the attacks of the list
-//! that they repeat. The other user is a user id that owns nothing on this machine.
+//! Attacks of another user on a recorder that is root. The other user is a user id that owns nothing on this machine.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

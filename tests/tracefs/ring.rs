@@ -35,7 +35,7 @@ pub struct Load {
     pub pid: i32,
 }
 
-/// What a thread of the load wrote and dropped.
+/// The numbers of markers that a thread of the load wrote and dropped.
 #[derive(Debug, Clone, Copy)]
 pub struct Count {
     /// The thread's number in its markers.
@@ -52,7 +52,7 @@ impl Load {
     }
 
     pub fn heard(mut child: Child) -> Load {
-        let output = Lines::of(&mut child);
+        let output = Lines::new(&mut child);
         let mut load = Load { child, output, pid: 0 };
         load.pid = load.ready();
         load
@@ -476,7 +476,7 @@ sys.stdin.read()
             let mut program = Command::new("python3");
             program.args(["-c", python, kind, "33591296"]).stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut program = program.spawn().unwrap();
-            assert_eq!(Lines::of(&mut program).next(), "ready");
+            assert_eq!(Lines::new(&mut program).next(), "ready");
             program
         })
         .collect();

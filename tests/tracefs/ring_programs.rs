@@ -51,7 +51,7 @@ fn check_program_in_c(target: &CTarget) {
     let now_ns = || Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap()).as_nanos() as u64;
     let start = now_ns();
     let mut child = target.command(&program).stdout(Stdio::piped()).spawn().unwrap();
-    let line = Lines::of(&mut child).next();
+    let line = Lines::new(&mut child).next();
     assert!(child.wait().unwrap().success());
     let end = now_ns();
     stop(recorder);
@@ -199,7 +199,7 @@ sys.stdin.read()
     let mut foreign = Command::new("python3");
     foreign.args(["-c", python]).args([PROGRAM_USER, OTHER_USER].map(|user| user.to_string()));
     let mut foreign = foreign.arg("33591296").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    assert_eq!(Lines::of(&mut foreign).next(), "ready");
+    assert_eq!(Lines::new(&mut foreign).next(), "ready");
     // Where any user may run it.
     let place = support::tempdir();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();

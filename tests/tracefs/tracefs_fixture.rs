@@ -208,7 +208,7 @@ impl Drop for Recorder {
 pub struct Lines(Receiver<String>);
 
 impl Lines {
-    pub fn of(child: &mut Child) -> Lines {
+    pub fn new(child: &mut Child) -> Lines {
         let stdout = child.stdout.take().expect("a pipe was asked for");
         let (sender, lines) = channel();
         std::thread::spawn(move || {
@@ -416,7 +416,7 @@ impl Knobs {
 /// The files of all knobs. There are thousands, in half as many directories, which are read once: a kernel
 /// does not get further ones, and the probes that tests may add are in `kprobe_events` too.
 fn knob_files(root: &Path) -> &'static [PathBuf] {
-    /// What is no setting, or does not stay the same.
+    /// Files that are no setting, or do not stay the same.
     const MOVING: [&str; 14] = [
         "trace",
         "trace_pipe",
@@ -452,7 +452,7 @@ fn knob_files(root: &Path) -> &'static [PathBuf] {
     })
 }
 
-/// What a knob shows, read with as few calls as possible; `None` of a file that cannot be read.
+/// The value that a knob shows, read with as few calls as possible; `None` of a file that cannot be read.
 fn shown(path: &Path, piece: &mut [u8]) -> Option<String> {
     let mut file = File::open(path).ok()?;
     let mut bytes = Vec::new();
@@ -469,7 +469,7 @@ fn shown(path: &Path, piece: &mut [u8]) -> Option<String> {
     Some(text.split(" (expanded").next()?.to_owned())
 }
 
-/// What has to be written to a knob for it to show this value. A choice of several values is shown as
+/// The text that has to be written to a knob for it to show this value. A choice of several values is shown as
 /// `local [global] mono`, a filter that is not set as `none`, or as a remark for those of a group.
 pub fn written(shown: &str) -> &str {
     let chosen = shown.split_once('[').and_then(|(_, rest)| rest.split(']').next());

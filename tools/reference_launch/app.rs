@@ -52,7 +52,7 @@ struct RenderFrame {
     synced: Sender<()>,
 }
 
-/// What is the same for every thread of the app.
+/// State that every thread of the app has.
 #[derive(Clone)]
 struct App {
     markers: Markers,

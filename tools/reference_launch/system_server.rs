@@ -86,7 +86,7 @@ pub fn play(args: &Args) -> io::Result<()> {
     Ok(())
 }
 
-/// What follows the end of the launch.
+/// Writes the markers that follow the end of the launch.
 fn finish(markers: &Markers, args: &Args, numbered: &str) {
     if args.release == Release::Android12 {
         markers.instant(&format!("{numbered}:completed-cold:{}", args.package));

@@ -24,7 +24,7 @@ pub struct Epoch {
     delta_start: u64,
 }
 
-/// What the records' wall times are differences of.
+/// The clock of the records' wall times, which are differences of its readings.
 #[derive(Clone, Copy)]
 enum DeltaClock {
     Kernel(ClockId),

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::process::CommandExt;
 
-/// What Android calls a thread of this name in the kernel, which keeps 15 characters: of a name with dots the
-/// last ones.
+/// The name that Android gives a thread of this name in the kernel, which keeps 15 characters: of a name with
+/// dots the last ones.
 fn comm_of(name: &str) -> &str {
     match name.len().checked_sub(15) {
         Some(cut) if name.contains('.') && !name.contains('@') => &name[cut..],

@@ -1,4 +1,4 @@
-//! What a slice costs (a begin and an end, on one thread) with tracebridge and with its peers, while
+//! The cost of a slice (a begin and an end, on one thread) with tracebridge and with its peers, while
 //! something records.
 //!
 //! The peers keep their events in memory of the program; tracebridge gives them to the kernel, which has them

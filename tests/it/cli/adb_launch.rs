@@ -49,7 +49,7 @@ start)
 profile) cp HERE/methods "$(cat HERE/profile)" ;;
 esac"#;
 
-/// What `cmd package resolve-activity` of Android 7 and newer says.
+/// A stand-in for `cmd`: `package resolve-activity` answers as that of Android 7 and newer.
 const CMD: &str = r#"echo "cmd $*" >>HERE/calls
 echo "priority=0 preferredOrder=0 match=0x108000 specificIndex=-1 isDefault=true"
 echo "$6/.Main""#;

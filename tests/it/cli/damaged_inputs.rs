@@ -10,7 +10,7 @@ use support::{Ran, run_in};
 
 fn method_trace() -> Vec<u8> {
     let calls = 300u32;
-    let record = |n: u32, action| Record::from((1 + (n % 2) as u16, n / 2 % 2, action, n * 5, n * 10));
+    let record = |n: u32, action| Record::new(1 + (n % 2) as u16, n / 2 % 2, action, n * 5, n * 10);
     ArtTrace {
         start_us: 5_000_000,
         elapsed_us: 10_000,

@@ -38,7 +38,7 @@ fn the_page_of_commands_has_an_example_of_every_one() {
     let mut missed = Vec::new();
     for parent in [&[][..], &["adb"], &["dataset"]] {
         let parent: Vec<String> = parent.iter().map(|word| (*word).to_owned()).collect();
-        for name in helps.of(&parent).commands.clone() {
+        for name in helps.help(&parent).commands.clone() {
             let path = [&parent[..], &[name]].concat();
             if path.last().unwrap() != "help" && !documented.iter().any(|words| words.starts_with(&path)) {
                 missed.push(path.join(" "));
@@ -112,7 +112,7 @@ impl Help {
 struct Helps(BTreeMap<Vec<String>, Help>);
 
 impl Helps {
-    fn of(&mut self, command: &[String]) -> &Help {
+    fn help(&mut self, command: &[String]) -> &Help {
         self.0.entry(command.to_owned()).or_insert_with(|| {
             let out = tracebridge().args(command).arg("--help").output().unwrap();
             assert!(out.status.success(), "tracebridge {} --help: {out:?}", command.join(" "));
@@ -125,11 +125,11 @@ impl Helps {
     fn check(&mut self, words: &[String]) -> Result<(), String> {
         let words = words.strip_prefix(&BEFORE_ATRACE.map(str::to_owned)[..]).unwrap_or(words);
         let mut length = 0;
-        while words.get(length).is_some_and(|word| self.of(&words[..length]).commands.contains(word)) {
+        while words.get(length).is_some_and(|word| self.help(&words[..length]).commands.contains(word)) {
             length += 1;
         }
         let command = &words[..length];
-        let help = self.of(command);
+        let help = self.help(command);
         let name = [&["tracebridge".to_owned()], command].concat().join(" ");
         let is_placeholder = |word: &String| word.starts_with(char::is_uppercase) || word == "…";
         if let Some(next) = words.get(length)

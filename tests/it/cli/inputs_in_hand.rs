@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use support::scenario::{Era, Scenario};
-use support::{Command, run_in, tracebridge};
+use support::{Command, Ran, run_in, tracebridge};
 
 /// Runs the product in `dir`. Returns its exit status, and what it prints on both outputs.
 fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
@@ -179,9 +179,26 @@ fn write_inputs(dir: &Path) -> Vec<&'static str> {
     vec!["dat", "txt", "systrace.html", "pftrace", "trace"]
 }
 
-/// Every way to pass the input `in.ENDING`: the argument, and the file for standard input if the argument is
-/// `-`.
-fn ways(dir: &Path, ending: &str) -> Vec<(String, Option<String>)> {
+/// A way to pass an input.
+#[derive(Debug)]
+struct InputWay {
+    argument: String,
+    /// The file for standard input, where the argument is `-`.
+    stdin: Option<String>,
+}
+
+impl InputWay {
+    fn file(name: &str) -> InputWay {
+        InputWay { argument: name.to_owned(), stdin: None }
+    }
+
+    fn pipe(name: &str) -> InputWay {
+        InputWay { argument: "-".to_owned(), stdin: Some(name.to_owned()) }
+    }
+}
+
+/// Every way to pass the input `in.ENDING`.
+fn ways(dir: &Path, ending: &str) -> Vec<InputWay> {
     let plain = format!("in.{ending}");
     let bytes = fs::read(dir.join(&plain)).unwrap();
     let gzip = format!("{plain}.gz");
@@ -191,19 +208,18 @@ fn ways(dir: &Path, ending: &str) -> Vec<(String, Option<String>)> {
     packer.finish().unwrap();
     let zstd = format!("{plain}.zst");
     fs::write(dir.join(&zstd), zstd::encode_all(&bytes[..], 1).unwrap()).unwrap();
-    let piped = [&plain, &gzip, &zstd].map(|name| ("-".to_owned(), Some(name.clone())));
-    [(gzip.clone(), None), (zstd.clone(), None)].into_iter().chain(piped).chain([(plain, None)]).collect()
+    let files = [&gzip, &zstd, &plain].map(|name| InputWay::file(name));
+    let pipes = [&plain, &gzip, &zstd].map(|name| InputWay::pipe(name));
+    files.into_iter().chain(pipes).collect()
 }
 
-fn output_with(dir: &Path, args: &[&str], input: &(String, Option<String>)) -> Vec<u8> {
+fn run_with(dir: &Path, args: &[&str], input: &InputWay) -> Ran {
     let mut command = tracebridge();
-    command.current_dir(dir).args(args).arg(&input.0);
-    if let Some(file) = &input.1 {
+    command.current_dir(dir).args(args).arg(&input.argument);
+    if let Some(file) = &input.stdin {
         command.stdin(File::open(dir.join(file)).unwrap());
     }
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
+    command.run().exited(0)
 }
 
 #[test]
@@ -211,14 +227,14 @@ fn compressed_and_piped_inputs_give_the_same_output_as_plain_ones() {
     let dir = support::tempdir();
     let dir = dir.path();
     for ending in write_inputs(dir) {
-        let plain = (format!("in.{ending}"), None);
-        let events = |stdout: &[u8]| {
-            let said: Value = serde_json::from_slice(stdout).unwrap();
+        let plain = InputWay::file(&format!("in.{ending}"));
+        let events = |ran: &Ran| {
+            let said = ran.json();
             let about = &said["outcome"]["inputs"][0];
             (about["events"].as_u64().unwrap(), about["method_edges"].as_u64().unwrap())
         };
         let args: &[&str] = &["convert", "--json", "-o", "out.json"];
-        let want = events(&output_with(dir, args, &plain));
+        let want = events(&run_with(dir, args, &plain));
         // The metadata behind the events holds the name of the input, so it is left out.
         let written = || {
             let all = fs::read_to_string(dir.join("out.json")).unwrap();
@@ -226,19 +242,16 @@ fn compressed_and_piped_inputs_give_the_same_output_as_plain_ones() {
         };
         let plainly = written();
         assert!(want.0 + want.1 > 100, "{ending}: {want:?}");
-        let info = |input: &(String, Option<String>)| {
-            let said: Value = serde_json::from_slice(&output_with(dir, &["info", "--json"], input)).unwrap();
-            said["format"].clone()
-        };
+        let info = |input: &InputWay| run_with(dir, &["info", "--json"], input).json()["format"].clone();
         let format = info(&plain);
         assert!(format.is_string(), "{ending}");
         for way in ways(dir, ending) {
-            assert_eq!(events(&output_with(dir, args, &way)), want, "{way:?}");
+            assert_eq!(events(&run_with(dir, args, &way)), want, "{way:?}");
             assert!(written() == plainly, "{way:?}");
             assert_eq!(info(&way), format, "{way:?}");
             if ending == "trace" {
-                let profile = output_with(dir, &["profile"], &way);
-                assert_eq!(profile, output_with(dir, &["profile"], &plain), "{way:?}");
+                let profile = run_with(dir, &["profile"], &way).stdout;
+                assert_eq!(profile, run_with(dir, &["profile"], &plain).stdout, "{way:?}");
             }
         }
     }

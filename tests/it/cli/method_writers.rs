@@ -32,18 +32,16 @@ fn sample() -> ArtTrace {
         file: "A.java".into(),
     };
     // thread, method, action, cpu µs, wall µs
-    let records = [
-        (4_660, 0, Enter, 0, 1_000),
-        (4_660, 1, Enter, 90, 401_000),
-        (4_661, 0, Enter, 0, 500_000),
-        (4_660, 2, Enter, 154, 800_000),
-        (4_660, 2, Exit, 400, 1_200_000),
-        (4_660, 1, Exit, 500, 1_600_000),
-        (4_661, 0, Exit, 64, 1_800_000),
-        (4_660, 0, Exit, 600, 2_000_000),
+    let records = vec![
+        Record::new(4_660, 0, Enter, 0, 1_000),
+        Record::new(4_660, 1, Enter, 90, 401_000),
+        Record::new(4_661, 0, Enter, 0, 500_000),
+        Record::new(4_660, 2, Enter, 154, 800_000),
+        Record::new(4_660, 2, Exit, 400, 1_200_000),
+        Record::new(4_660, 1, Exit, 500, 1_600_000),
+        Record::new(4_661, 0, Exit, 64, 1_800_000),
+        Record::new(4_660, 0, Exit, 600, 2_000_000),
     ];
-    let record =
-        |(thread, method, action, cpu_us, wall_us)| Record { thread, method, action, cpu_us, wall_us };
     ArtTrace {
         dalvik: false,
         start_us: 7_000_000,
@@ -51,7 +49,7 @@ fn sample() -> ArtTrace {
         pid: 4_660,
         threads: vec![(4_660, "main".into()), (4_661, "worker".into())],
         methods: vec![method("a.App", "run"), method("a.App", "work"), method("a.b.Net", "read")],
-        records: records.into_iter().map(record).collect(),
+        records,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What people type by mistake. Every mistake gets an answer that names the cure, and no success.
+//! Mistakes in command lines. Every mistake gets an answer that names the cure, and no success.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use support::art_writer::{Action, ArtTrace, Method, Record};
 use support::foreign_dat::{Endian, Packing, make};
 use support::tracebridge;
 
-/// What is typed after `tracebridge`, the exit status, and a part of the answer.
+/// The arguments behind `tracebridge`, the exit status, and a part of the answer.
 const MISTAKES: &[(&str, i32, &str)] = &[
     ("", 2, "Usage: tracebridge"),
     ("app.trace", 2, "tracebridge profile app.trace"),
@@ -73,7 +73,7 @@ fn every_mistake_gets_an_answer_and_no_success() {
     let trace = ArtTrace {
         threads: vec![(1, "main".into())],
         methods: vec![Method::new("a.B", "run")],
-        records: [(1, 0, Action::Enter, 1, 1), (1, 0, Action::Exit, 9, 9)].map(Record::from).to_vec(),
+        records: vec![Record::new(1, 0, Action::Enter, 1, 1), Record::new(1, 0, Action::Exit, 9, 9)],
         elapsed_us: 10,
         ..ArtTrace::default()
     };

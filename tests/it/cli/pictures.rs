@@ -13,17 +13,17 @@ use support::{Ran, TempDir, has_program, run_in, skip, until};
 fn sample() -> ArtTrace {
     use Action::{Enter, Exit};
     // thread, method, action, cpu µs, wall µs
-    let records = [
-        (1, 0, Enter, 0, 0),
-        (2, 3, Enter, 0, 10),
-        (3, 3, Enter, 0, 20),
-        (1, 1, Enter, 0, 100_000),
-        (1, 2, Enter, 300_000, 500_000),
-        (1, 2, Exit, 360_000, 600_000),
-        (1, 1, Exit, 400_000, 700_000),
-        (1, 0, Exit, 500_000, 1_000_000),
-        (2, 3, Exit, 1, 1_000_000),
-        (3, 3, Exit, 1, 1_000_000),
+    let records = vec![
+        Record::new(1, 0, Enter, 0, 0),
+        Record::new(2, 3, Enter, 0, 10),
+        Record::new(3, 3, Enter, 0, 20),
+        Record::new(1, 1, Enter, 0, 100_000),
+        Record::new(1, 2, Enter, 300_000, 500_000),
+        Record::new(1, 2, Exit, 360_000, 600_000),
+        Record::new(1, 1, Exit, 400_000, 700_000),
+        Record::new(1, 0, Exit, 500_000, 1_000_000),
+        Record::new(2, 3, Exit, 1, 1_000_000),
+        Record::new(3, 3, Exit, 1, 1_000_000),
     ];
     ArtTrace {
         dalvik: false,
@@ -37,7 +37,7 @@ fn sample() -> ArtTrace {
             Method::new("android.os.Looper", "loop"),
             Method::new("java.lang.Object", "wait"),
         ],
-        records: records.map(Record::from).to_vec(),
+        records,
     }
 }
 

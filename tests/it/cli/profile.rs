@@ -14,18 +14,18 @@ use support::{Ran, tracebridge};
 fn sample() -> ArtTrace {
     use Action::{Enter, Exit, Unroll};
     // thread, method, action, cpu µs, wall µs
-    let records = [
-        (1, 0, Enter, 0, 100),
-        (2, 0, Enter, 0, 150),
-        (1, 1, Enter, 10, 200),
-        (1, 1, Enter, 20, 260),
-        (1, 2, Enter, 25, 300),
-        (1, 2, Unroll, 30, 500),
-        (1, 1, Exit, 45, 520),
-        (1, 1, Exit, 50, 600),
-        (2, 2, Enter, 40, 650),
-        (2, 2, Exit, 60, 750),
-        (1, 0, Exit, 90, 1_100),
+    let records = vec![
+        Record::new(1, 0, Enter, 0, 100),
+        Record::new(2, 0, Enter, 0, 150),
+        Record::new(1, 1, Enter, 10, 200),
+        Record::new(1, 1, Enter, 20, 260),
+        Record::new(1, 2, Enter, 25, 300),
+        Record::new(1, 2, Unroll, 30, 500),
+        Record::new(1, 1, Exit, 45, 520),
+        Record::new(1, 1, Exit, 50, 600),
+        Record::new(2, 2, Enter, 40, 650),
+        Record::new(2, 2, Exit, 60, 750),
+        Record::new(1, 0, Exit, 90, 1_100),
     ];
     ArtTrace {
         dalvik: false,
@@ -38,7 +38,7 @@ fn sample() -> ArtTrace {
             Method::new("a.App", "work"),
             Method::new("a.b.Net", "read"),
         ],
-        records: records.map(Record::from).to_vec(),
+        records,
     }
 }
 

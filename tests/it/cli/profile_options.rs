@@ -17,7 +17,8 @@ fn trace(read_us: u32) -> ArtTrace {
         let mut wall_us = u32::from(thread);
         let mut record = |method, action, [wall, cpu]: [u32; 2]| {
             records.push(Record { thread, method, action, cpu_us, wall_us });
-            (cpu_us, wall_us) = (cpu_us + cpu, wall_us + wall);
+            cpu_us += cpu;
+            wall_us += wall;
         };
         record(0, Action::Enter, [3, 3]);
         let calls = [(10, 1, [2, 2]), (1, 3, [read_us, 5]), (1, 2, [200, 80]), (5, 4, [10, 10])];
@@ -75,7 +76,7 @@ const OPTIONS: [&[&str]; 23] = [
     &["--firefox", "out.firefox.json"],
 ];
 
-/// What the product prints and writes; or the reason why it refuses the options.
+/// The output and the files of a command, by name; or the reason why it refuses the options.
 fn outcome(dir: &Path, options: &[&str]) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let done = tracebridge().current_dir(dir).args(["profile", "app.trace"]).args(options).output().unwrap();
     let said = String::from_utf8(done.stderr).unwrap();

@@ -75,7 +75,8 @@ fn on_terminal(dir: &Path, args: &[&str]) -> (Child, Printed, Pid) {
     (terminal, shown, Pid::from_raw(pid))
 }
 
-/// What a command shows on a terminal that is made to last until a bar is there: it runs and stands in turns.
+/// The output on a terminal of a command that is made to last until a bar is there: it runs and stands in
+/// turns.
 fn shown_in_slow_motion(dir: &Path, args: &[&str]) -> String {
     let (mut terminal, shown, command) = on_terminal(dir, args);
     while terminal.try_wait().unwrap().is_none() {

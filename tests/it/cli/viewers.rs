@@ -24,7 +24,7 @@ fn speedscope() -> Option<PathBuf> {
     dir
 }
 
-/// What speedscope's importer says about each file.
+/// The answer of speedscope's importer about each file.
 fn imported(package: &Path, files: &[PathBuf]) -> Vec<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/speedscope_import.mjs");
     let done = Command::new("node").arg(script).arg(package).args(files).output().unwrap();

@@ -1,4 +1,4 @@
-//! What `profile` prints for people: each table, tree and comparison with its summary, on terminals of four
+//! The texts of `profile` for people: each table, tree and comparison with its summary, on terminals of four
 //! widths with and without colour, and through a pipe. Each file in `expected/printed` has all of them.
 //!
 //! `UPDATE_GOLDEN=1 cargo test --test it golden::printed` writes the files anew.
@@ -106,7 +106,7 @@ fn trace(later: bool) -> ArtTrace {
     calls.0
 }
 
-/// What the product prints on a terminal, or through a pipe where there is no width.
+/// The text that the product prints on a terminal, or through a pipe where there is no width.
 fn printed(dir: &Path, width: Option<usize>, colour: bool, arguments: &[&str]) -> String {
     let program = support::tracebridge().get_program().to_owned();
     let mut command = match width {

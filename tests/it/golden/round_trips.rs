@@ -1,4 +1,4 @@
-//! What is written reads back as it was, up to the losses that the format declares.
+//! Outputs read back as their inputs were, up to the losses that the format declares.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -55,7 +55,7 @@ fn event(line: &str) -> Event {
     parse().unwrap_or_else(|| panic!("no event: {line}"))
 }
 
-/// What trace-cmd prints for a file: whole nanoseconds, and each event by its own format.
+/// The text of `trace-cmd report` for a file: whole nanoseconds, and each event by its own format.
 pub fn trace_cmd_report(dat: &Path) -> String {
     let report = Command::new("trace-cmd").args(["report", "-t", "-N", "-i"]).arg(dat).output().unwrap();
     let text = String::from_utf8(report.stdout).unwrap();
@@ -63,7 +63,7 @@ pub fn trace_cmd_report(dat: &Path) -> String {
     text
 }
 
-/// What the product prints for a file, as text in systrace's form. Exit status 3 says that events were lost.
+/// The text of the product for a file, in systrace's form. Exit status 3 says that events were lost.
 pub fn systrace(dat: &Path, exit_status: i32) -> String {
     let mut convert = support::tracebridge();
     let done = convert.args(["convert", "--format", "systrace", "-o", "-"]).arg(dat).output().unwrap();

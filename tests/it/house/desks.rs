@@ -1,4 +1,4 @@
-//! What macOS and Windows compile is told from the text: a part of a system that is not behind a `cfg` shows
+//! The sources that macOS and Windows compile, as text: a part of a system that is not behind a `cfg` shows
 //! here in milliseconds. `scripts/check-desks` has the compiler look, which takes minutes.
 
 use std::collections::BTreeSet;

@@ -85,9 +85,9 @@ struct State {
     /// Serials and states, as `adb devices` prints them.
     devices: Mutex<Vec<(String, String)>>,
     mischief: Mutex<Option<Mischief>>,
-    /// What every device's adbd offers.
+    /// The features that every device's adbd offers.
     features: &'static str,
-    /// What the server and its devices do each time.
+    /// The wrong behaviour of the server and its devices.
     hostility: Mutex<Option<Hostility>>,
     /// The commands that came.
     commands: Mutex<Vec<String>>,
@@ -332,7 +332,8 @@ impl State {
     fn stat(&self, stream: &mut TcpStream, id: &[u8; 4], path: &Path) -> Option<()> {
         let meta = fs::metadata(path).ok();
         let (mode, size) = meta.map_or((0, 0), |meta| (meta.permissions().mode(), meta.len()));
-        let (mode, error) = (mode.to_le_bytes(), u32::from(mode == 0).to_le_bytes());
+        let error = u32::from(mode == 0).to_le_bytes();
+        let mode = mode.to_le_bytes();
         stream.write_all(id).ok()?;
         let reply = match id {
             b"STA2" => [&error[..], &[0; 16], &mode, &[0; 12], &size.to_le_bytes(), &[0; 24]].concat(),

@@ -4,7 +4,7 @@
 use crate::art_blocks::sleb;
 use crate::art_writer::{Action, ArtTrace, Record};
 
-/// What the tracer writes.
+/// The form of the output that the tracer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Long-running methods, with the counter's ticks, of which there are so many in a second.

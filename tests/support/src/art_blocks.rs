@@ -188,7 +188,9 @@ fn second(out: &mut Vec<u8>, records: &[Record], blocks: Blocks, nanos: bool, sp
             if blocks.cpu {
                 uleb(&mut bytes, step(time(r.cpu_us), cpu));
             }
-            (word, wall, cpu) = (to_word, time(r.wall_us), time(r.cpu_us));
+            word = to_word;
+            wall = time(r.wall_us);
+            cpu = time(r.cpu_us);
         }
         // The header's count is of the whole flush so far, and loses what 16 bits do not hold.
         count += part.len() as u32;
@@ -216,7 +218,8 @@ fn third(out: &mut Vec<u8>, records: &[Record], blocks: Blocks, real: u64) {
             sleb(&mut bytes, pointer(r.method).wrapping_sub(method) as i64);
             method = pointer(r.method);
         }
-        (time, cpu) = (to, cpu_ns);
+        time = to;
+        cpu = cpu_ns;
     }
     block(out, records[0].thread, records.len() as u32, &bytes);
 }

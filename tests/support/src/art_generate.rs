@@ -19,7 +19,7 @@ pub struct Size {
 /// The size that docs/figures.md refers to: 72 MB.
 pub const USUAL: Size = Size { records: 5_000_000, threads: 8, methods: 20_000, depth: 60 };
 
-/// What a trace of a given size looks like.
+/// The shape of a generated trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Short names; threads take turns of some 16 records and are equally deep.

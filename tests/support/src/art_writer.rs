@@ -11,7 +11,7 @@ const RECORD_SIZE: u16 = 14;
 /// Where the records begin, counted from the magic.
 const DATA_OFFSET: usize = 32;
 
-/// What happened to a method; the low two bits of a record's method word.
+/// The event of a method; the low two bits of a record's method word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// It was called.
@@ -29,7 +29,7 @@ pub struct Record {
     pub thread: u16,
     /// The index in [`ArtTrace::methods`].
     pub method: u32,
-    /// What happened.
+    /// Enter, exit or unroll.
     pub action: Action,
     /// The thread's CPU time since its first record, µs.
     pub cpu_us: u32,
@@ -37,9 +37,8 @@ pub struct Record {
     pub wall_us: u32,
 }
 
-impl From<(u16, u32, Action, u32, u32)> for Record {
-    /// Thread, method, action, CPU time in µs, wall time in µs.
-    fn from((thread, method, action, cpu_us, wall_us): (u16, u32, Action, u32, u32)) -> Record {
+impl Record {
+    pub fn new(thread: u16, method: u32, action: Action, cpu_us: u32, wall_us: u32) -> Record {
         Record { thread, method, action, cpu_us, wall_us }
     }
 }

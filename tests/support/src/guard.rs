@@ -1,7 +1,6 @@
-//! What is left of a test run is removed when the run ends, in whatever way it ends: the processes that it
-//! started, the files and mounts that it made, and the settings of a recorder that it did not wait for. A
-//! shell does it, which waits for the end of a pipe that only this process can write to; a SIGKILL closes
-//! that pipe, too.
+//! Removes the leavings of a test run when it ends, in whatever way it ends: the processes that it started,
+//! the files and mounts that it made, and the settings of a recorder that it did not wait for. A shell does it,
+//! which waits for the end of a pipe that only this process can write to; a SIGKILL closes that pipe, too.
 
 use std::fs;
 use std::io::{self, PipeReader, Write, pipe};
@@ -14,7 +13,7 @@ use tempfile::TempDir;
 /// The variable in the environment of every child of a test run.
 pub const RUN_VARIABLE: &str = "TRACEBRIDGE_TEST_RUN";
 
-/// What the shell runs; its head names the lines that it reads.
+/// The script of the shell; its head names the lines that it reads.
 const SCRIPT: &str = include_str!("guard.sh");
 
 struct Run {

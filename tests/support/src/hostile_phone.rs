@@ -1,4 +1,4 @@
-//! What a phone can do to whoever talks to it: it answers adb's protocol, and does so wrongly, each time.
+//! A phone that does harm to whoever talks to it: it answers adb's protocol, and does so wrongly, each time.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -193,7 +193,8 @@ impl Hostility {
     pub(crate) fn sync(self, stream: &mut TcpStream, request: &[u8; 4]) -> bool {
         use Hostility::*;
         let stat = |mode: u32, size: u64| {
-            let (mode, error) = (mode.to_le_bytes(), u32::from(mode == 0).to_le_bytes());
+            let error = u32::from(mode == 0).to_le_bytes();
+            let mode = mode.to_le_bytes();
             match request {
                 b"STA2" => {
                     [&request[..], &error, &[0; 16], &mode, &[0; 12], &size.to_le_bytes(), &[0; 24]].concat()

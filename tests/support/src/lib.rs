@@ -1,4 +1,4 @@
-//! What the test programs share: they run the real binary, find the corpus, report skipped tests, and make
+//! The tools that the test programs share: they run the real binary, find the corpus, report skipped tests, and make
 //! files and devices.
 
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! What a child prints, while it runs.
+//! The output of a child, while it runs.
 
 use std::fmt;
 use std::io::{self, Read};

@@ -35,7 +35,7 @@ impl Track {
     }
 }
 
-/// What lies between two texts, of all places.
+/// The text between `start` and `end`, for every such pair.
 fn between<'a>(text: &'a str, start: &str, end: &str) -> Vec<&'a str> {
     let pieces = text.split(start).skip(1);
     pieces.map(|piece| piece.split_once(end).expect("the element ends").0).collect()
@@ -55,7 +55,8 @@ fn from_base64(text: &str) -> Vec<u8> {
             b'/' => 63,
             other => panic!("{other} is no base64"),
         };
-        (bits, count) = (bits << 6 | u32::from(sextet), count + 6);
+        bits = bits << 6 | u32::from(sextet);
+        count += 6;
         if count >= 8 {
             count -= 8;
             out.push((bits >> count) as u8);

@@ -36,7 +36,7 @@ pub enum Era {
     Art14,
 }
 
-/// What is simulated. Times are ns of BOOTTIME, unless their comment names another clock.
+/// A simulated device and app. Times are ns of BOOTTIME, unless their comment names another clock.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     pub seed: u64,
@@ -152,7 +152,7 @@ impl Scenario {
         ((u128::from(t + self.counter_ahead)) * u128::from(HZ) / 1_000_000_000) as u64
     }
 
-    /// What the runtime takes for ns of its counter.
+    /// The time that the runtime reads from its counter, ns.
     fn counter_ns(&self, t: u64) -> u64 {
         let ns = u128::from(self.counter(t)) * 1_000_000_000 / u128::from(HZ);
         (ns as i128 + ns as i128 * i128::from(self.hz_off_ppm.unwrap_or(0)) / 1_000_000) as u64
