@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use support::python::{PERFETTO, python_with};
 use support::report_page::Page;
 use tracebridge::formats::{
     CounterValue, Event, EventType, Order, Sink, Track, TrackEvent, TrackEventKind, TrackOwner, perfetto,
@@ -298,22 +299,17 @@ impl Sink for PolledCounters {
 #[test]
 fn polled_counters_have_the_values_that_perfettos_own_classes_decode() {
     let Some(corpus) = support::corpus() else { return };
-    let python = std::env::var_os("TRACEBRIDGE_PYTHON").unwrap_or_else(|| "python3".into());
+    let Some(python) = python_with(PERFETTO) else { return };
     let dir = corpus.join("perfetto");
     let mut compared = 0;
     for name in ["androidBasicMemory.pftrace", "perfetto_android12_cpuschedstack.pftrace"] {
         let trace = dir.join(format!("microsoft__Microsoft-Performance-Tools-Linux-Android__{name}"));
         let mut command = support::Command::new(&python);
-        let done = command.arg("-c").arg(BY_PERFETTOS_CLASSES).arg(&trace).output().unwrap();
-        if !done.status.success() {
-            let cure = "Python has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON";
-            return support::skip("python", cure);
-        }
+        let decoded = command.arg("-c").arg(BY_PERFETTOS_CLASSES).arg(&trace).run().exited(0).stdout;
         let mut found = PolledCounters::default();
         let report = perfetto::read(&std::fs::read(&trace).unwrap(), Order::Time, &mut found).unwrap();
         assert!(report.unread.keys().all(|kind| kind != "sys_stats" && kind != "process_stats"), "{name}");
-        let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
-        let mut want: Vec<&str> = stdout.lines().collect();
+        let mut want: Vec<&str> = decoded.lines().collect();
         want.sort_unstable();
         found.lines.sort_unstable();
         assert_eq!(found.lines, want, "{name}");

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use support::Command;
+use support::python::{PERFETTO, python_with};
 use tracebridge::formats::{self, FormatId, Order, perfetto};
 
 use crate::texts::DeliveredTrace;
@@ -56,28 +58,17 @@ for packet in trace.packet:
 #[test]
 fn sampled_events_say_what_perfettos_own_classes_say() {
     let Some(corpus) = support::corpus() else { return };
-    let python = |code: &str| {
-        let name = std::env::var_os("TRACEBRIDGE_PYTHON").unwrap_or_else(|| "python3".into());
-        let mut command = support::Command::new(name);
-        command.arg("-c").arg(code);
-        command
-    };
-    let import = python("import perfetto.protos.perfetto.trace.perfetto_trace_pb2").output();
-    if !import.is_ok_and(|done| done.status.success()) {
-        let cure = "Python has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON";
-        return support::skip("python", cure);
-    }
+    let Some(python) = python_with(PERFETTO) else { return };
     for name in [
         "microsoft__Microsoft-Performance-Tools-Linux-Android__test_trace.perfetto-trace",
         "microsoft__Microsoft-Performance-Tools-Linux-Android__perfetto_android12_cpuschedstack.pftrace",
     ] {
         let path = corpus.join("perfetto").join(name);
-        let done = python(BY_PERFETTOS_CLASSES).arg(&path).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let decoded = Command::new(&python).args(["-c", BY_PERFETTOS_CLASSES]).arg(&path).run().exited(0).stdout;
         let mut delivered = DeliveredTrace::default();
         perfetto::read(&std::fs::read(&path).unwrap(), Order::Any, &mut delivered).unwrap();
         let mut compared = 0;
-        for line in String::from_utf8_lossy(&done.stdout).lines() {
+        for line in decoded.lines() {
             let want: serde_json::Value = serde_json::from_str(line).unwrap();
             let ts = want[0].as_u64().unwrap();
             let cpu = want[1].as_u64().unwrap() as u32;
@@ -143,13 +134,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn a_merge_adds_packets_to_those_of_perfetto_traces_and_changes_only_sequence_ids() {
     let Some(corpus) = support::corpus() else { return };
-    let python = std::env::var_os("TRACEBRIDGE_PYTHON").unwrap_or_else(|| "python3".into());
-    let import = "import perfetto.protos.perfetto.trace.perfetto_trace_pb2";
-    let has = support::Command::new(&python).args(["-c", import]).output();
-    if !has.is_ok_and(|done| done.status.success()) {
-        let cure = "Python has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON";
-        return support::skip("python", cure);
-    }
+    let Some(python) = python_with(PERFETTO) else { return };
     let dir = support::tempdir();
     let out = dir.path().join("out.pftrace");
     let methods = corpus.join("method-trace/firefox-devtools__profiler__art-trace-regular.trace");
@@ -161,9 +146,7 @@ fn a_merge_adds_packets_to_those_of_perfetto_traces_and_changes_only_sequence_id
         inputs.push(methods.clone());
         let merged = summary(&["merge", "--json", "--offset", "0"], &inputs, &out);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/compare_pftrace.py");
-        let done = support::Command::new(&python).arg(script).arg(&out).args(&set).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let compared: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        let compared = Command::new(&python).arg(script).arg(&out).args(&set).run().exited(0).json();
         assert_eq!(compared["faults"], serde_json::json!([]), "{set:?}");
         // Begin and end of each call, and an instant for each input.
         let methods = merged["outcome"]["methods"].as_u64().unwrap();

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use support::python::{PERFETTO, python_with};
 use support::scenario::{Era, Scenario};
 use support::{Command, tracebridge};
 
@@ -88,13 +89,7 @@ const ALL_PHASES: &str = r#"{"displayTimeUnit":"ms","traceEvents":[
 
 #[test]
 fn a_perfetto_trace_of_json_has_its_phases_ids_and_typed_arguments() {
-    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-    let module = "perfetto.protos.perfetto.trace.perfetto_trace_pb2";
-    let has = Command::new(&python).args(["-c", &format!("import {module}")]).output();
-    if !has.is_ok_and(|out| out.status.success()) {
-        support::skip("python", &format!("{python} has no package perfetto: set TRACEBRIDGE_PYTHON"));
-        return;
-    }
+    let Some(python) = python_with(PERFETTO) else { return };
     let dir = support::tempdir();
     fs::write(dir.path().join("all.json"), ALL_PHASES).unwrap();
     let out = convert(dir.path(), &["all.json"], "all.pftrace");
@@ -102,7 +97,7 @@ fn a_perfetto_trace_of_json_has_its_phases_ids_and_typed_arguments() {
     let script = format!(
         r#"
 import sys
-from {module} import Trace
+from {PERFETTO} import Trace
 trace = Trace()
 trace.ParseFromString(open(sys.argv[1], 'rb').read())
 names = {{}}

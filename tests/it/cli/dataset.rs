@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use support::Command;
 
+use support::python::{python_with, query};
 use support::scenario::{Era, Scenario};
 use support::tables::{assert_same_profile, parts, rows, rows_of};
-use support::{run_in, skip, tracebridge, until};
+use support::{run_in, tracebridge, until};
 
 /// Runs a command that must end with this status.
 fn run_to(dir: &Path, status: i32, args: &[&str]) -> String {
@@ -393,13 +393,8 @@ fn a_directory_that_is_no_dataset_is_left_alone_and_damage_of_a_dataset_is_found
 
 #[test]
 fn the_queries_find_a_planted_regression_in_duckdb() {
-    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-    let has = Command::new(&python).args(["-c", "import duckdb"]).output();
-    if !has.is_ok_and(|out| out.status.success()) {
-        return skip(
-            "python",
-            &format!("{python} has no package duckdb: run scripts/setup, or set TRACEBRIDGE_PYTHON"),
-        );
+    if python_with("duckdb").is_none() {
+        return;
     }
     let dir = support::tempdir();
     let dir = dir.path();
@@ -413,16 +408,7 @@ fn the_queries_find_a_planted_regression_in_duckdb() {
         args.extend(["--tag".to_owned(), format!("build={build}")]);
         run_to(dir, 0, &args.iter().map(String::as_str).collect::<Vec<_>>());
     }
-    let query = |args: &[&str]| -> String {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/query");
-        Command::new(script)
-            .current_dir(dir)
-            .env("TRACEBRIDGE_PYTHON", &python)
-            .args(args)
-            .run()
-            .exited(0)
-            .stdout
-    };
+    let query = |args: &[&str]| query(dir, args).stdout;
     let names = query(&["s'e*t"]);
     let names: Vec<&str> = names.lines().map(|line| line.split(' ').next().unwrap()).collect();
     let both = ["--old", "old", "--new", "it's new", "--csv", "s'e*t"];

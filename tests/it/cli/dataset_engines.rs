@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use support::Command;
 
+use support::python::{has_modules, python};
 use support::scenario::{Era, Scenario};
-use support::{has_program, skip, tracebridge};
+use support::{Command, has_program, skip, tracebridge};
 
 fn project() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -13,13 +13,12 @@ fn project() -> PathBuf {
 
 /// A Python with Spark and DuckDB, where there is one, and Java.
 fn python_with_spark() -> Option<String> {
-    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-    let has = Command::new(&python).args(["-c", "import duckdb, pyspark"]).output();
-    if has.is_ok_and(|out| out.status.success()) && has_program("java") {
+    let python = python();
+    if has_modules("duckdb, pyspark") && has_program("java") {
         return Some(python);
     }
-    let cure = "run scripts/setup --spark, and set TRACEBRIDGE_PYTHON";
-    skip("spark", &format!("{python} has no package pyspark or duckdb, or there is no java: {cure}"));
+    let hint = "run scripts/setup --spark, and set TRACEBRIDGE_PYTHON";
+    skip("spark", &format!("{python} has no package pyspark or duckdb, or there is no java: {hint}"));
     None
 }
 

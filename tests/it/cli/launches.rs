@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use support::{Command, run_in, skip, tracebridge};
+use support::python::{python_with, query};
+use support::{run_in, tracebridge};
 
 /// Writes a launch of 80 + `inflate_us` µs: its slice `inflate` takes `inflate_us`, and its first frame ends
 /// 10 µs later; then comes a frame that is none of the launch.
@@ -112,11 +113,8 @@ fn gated(value: &Value) -> Numbers {
 }
 
 /// The rows of a query over the dataset `set`, by the column `name`.
-fn queried(dir: &Path, python: &str, query: &str) -> Numbers {
-    let mut command = Command::new(support::project_dir().join("scripts/query"));
-    command.current_dir(dir).env("TRACEBRIDGE_PYTHON", python);
-    command.args(["--key", "side", "--old", "old", "--new", "new", "--csv", "set", query]);
-    let said = command.run().exited(0).stdout;
+fn queried(dir: &Path, name: &str) -> Numbers {
+    let said = query(dir, &["--key", "side", "--old", "old", "--new", "new", "--csv", "set", name]).stdout;
     let mut lines = said.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
     let at = |column: &str| head.iter().position(|name| *name == column).unwrap();
@@ -166,12 +164,7 @@ fn one_set_of_files_has_the_same_numbers_in_all_four_ways() {
         let args = [&["dataset", "add", "set"].map(str::to_owned)[..], &files(side)].concat();
         run_in(dir, &[&args[..], &["--tag".to_owned(), tag]].concat()).exited(0);
     }
-    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-    if !Command::new(&python).args(["-c", "import duckdb"]).output().is_ok_and(|out| out.status.success()) {
-        skip(
-            "python",
-            &format!("{python} has no package duckdb: run scripts/setup, or set TRACEBRIDGE_PYTHON"),
-        );
+    if python_with("duckdb").is_none() {
         return;
     }
     let near = |a: (u64, u64, f64), b: (u64, u64, f64), what: &str| {
@@ -179,11 +172,11 @@ fn one_set_of_files_has_the_same_numbers_in_all_four_ways() {
         let is_near = a.0.abs_diff(b.0) <= 500 && a.1.abs_diff(b.1) <= 500;
         assert!(is_near && (a.2 - b.2).abs() < 0.000_6, "{what}: {a:?} {b:?}");
     };
-    let launches = queried(dir, &python, "launch-regression");
+    let launches = queried(dir, "launch-regression");
     assert_eq!(launches.len(), 1, "{launches:?}");
     near(*launches.values().next().unwrap(), report["launch.total"], "launch");
     // The table has the slices behind the launch too: here only `inflate` has one.
-    let slices = queried(dir, &python, "slice-regression");
+    let slices = queried(dir, "slice-regression");
     for (name, row) in slices.iter().filter(|(name, _)| *name != "inflate") {
         near(*row, report[&format!("slice.{name}")], name);
     }

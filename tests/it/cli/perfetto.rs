@@ -7,23 +7,9 @@ use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
+use support::python::{PERFETTO, python_with};
 use support::scenario::{Era, Scenario};
-use support::{Command, run_in, skip, tracebridge};
-
-/// Finds a Python interpreter that has Perfetto's classes.
-fn python() -> Option<Command> {
-    let name = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-    let has =
-        Command::new(&name).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]).output();
-    if has.is_ok_and(|o| o.status.success()) {
-        return Some(Command::new(name));
-    }
-    skip(
-        "python",
-        &format!("{name} has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON"),
-    );
-    None
-}
+use support::{Command, run_in, tracebridge};
 
 fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(bytes)))
@@ -31,7 +17,7 @@ fn json(bytes: &[u8]) -> Value {
 
 #[test]
 fn perfettos_classes_decode_a_merged_trace_with_every_event_and_call() {
-    let Some(mut python) = python() else { return };
+    let Some(python) = python_with(PERFETTO) else { return };
     let dir = support::tempdir();
     let path = |name: &str| dir.path().join(name);
     let made = Scenario::new(11, Era::Art14).make();
@@ -46,9 +32,7 @@ fn perfettos_classes_decode_a_merged_trace_with_every_event_and_call() {
     let merged = json(&out.stdout);
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/count_pftrace.py");
-    let out = python.arg(script).arg(path("out.pftrace")).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let read = json(&out.stdout);
+    let read = Command::new(python).arg(script).arg(path("out.pftrace")).run().exited(0).json();
     let count = |name: &str| read["counts"][name].as_u64().unwrap_or(0);
     for none in ["unknown", "unmatched", "unnamed", "open"] {
         assert_eq!(count(none), 0, "{none}");

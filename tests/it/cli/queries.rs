@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use support::launch_scenario::{NoiseSource, USUAL, launches};
-use support::{Command, run_in, skip, tracebridge};
+use support::python::{python_with, query};
+use support::run_in;
 
 use super::gate::{text_of_frames, write_launch};
 
 /// The lines that the query prints about a history of builds with these median launches, ns.
-fn change_points(python: &str, medians_ns: &[f64], seed: u64) -> Vec<Vec<String>> {
+fn change_points(medians_ns: &[f64], seed: u64) -> Vec<Vec<String>> {
     let dir = support::tempdir();
     let dir = dir.path();
     let source = &mut NoiseSource(seed);
@@ -21,34 +22,26 @@ fn change_points(python: &str, medians_ns: &[f64], seed: u64) -> Vec<Vec<String>
             args.push(format!("{build}-{run}.txt"));
             write_launch(&dir.join(&args[args.len() - 1]), ns / 1_000, "inflate");
         }
-        let out = tracebridge().current_dir(dir).args(&args).output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        run_in(dir, &args).exited(0);
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/query");
-    let query = ["--csv", "lab", "change-points"];
-    let out =
-        Command::new(script).current_dir(dir).env("TRACEBRIDGE_PYTHON", python).args(query).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let text = String::from_utf8(out.stdout).unwrap();
-    text.lines().skip(1).map(|line| line.trim().split(',').map(str::to_owned).collect()).collect()
+    let rows = query(dir, &["--csv", "lab", "change-points"]).stdout;
+    rows.lines().skip(1).map(|line| line.trim().split(',').map(str::to_owned).collect()).collect()
 }
 
 #[test]
 fn a_history_shows_the_builds_with_which_launches_changed_and_no_other() {
-    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-    let has = Command::new(&python).args(["-c", "import duckdb"]).output();
-    if !has.is_ok_and(|out| out.status.success()) {
-        return skip("python", &format!("{python} has no package duckdb: run scripts/setup"));
+    if python_with("duckdb").is_none() {
+        return;
     }
     let history = |parts: &[(usize, f64)]| -> Vec<f64> {
         parts.iter().flat_map(|(builds, ns)| vec![*ns; *builds]).collect()
     };
-    let found = change_points(&python, &history(&[(12, 400e6), (11, 440e6), (9, 410e6)]), 1);
+    let found = change_points(&history(&[(12, 400e6), (11, 440e6), (9, 410e6)]), 1);
     let builds: Vec<&str> = found.iter().map(|row| row[1].as_str()).collect();
     assert_eq!(builds, ["13", "24"], "{found:?}");
     let percent = |row: &[String]| row[7].parse::<f64>().unwrap();
     assert!((percent(&found[0]) - 10.0).abs() < 2.5 && (percent(&found[1]) + 6.8).abs() < 2.5, "{found:?}");
-    assert_eq!(change_points(&python, &history(&[(24, 400e6)]), 2), Vec::<Vec<String>>::new());
+    assert_eq!(change_points(&history(&[(24, 400e6)]), 2), Vec::<Vec<String>>::new());
 }
 
 /// A launch of a type whose first frame is drawn after `ttid_us`, as the app's own markers and those of the
@@ -76,10 +69,8 @@ fn launch_text(launch_type: &str, ttid_us: u64) -> String {
 
 #[test]
 fn queries_tell_ttid_and_late_frames_of_each_build() {
-    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-    let has = Command::new(&python).args(["-c", "import duckdb"]).output();
-    if !has.is_ok_and(|out| out.status.success()) {
-        return skip("python", &format!("{python} has no package duckdb: run scripts/setup"));
+    if python_with("duckdb").is_none() {
+        return;
     }
     let dir = support::tempdir();
     let dir = dir.path();
@@ -98,10 +89,8 @@ fn queries_tell_ttid_and_late_frames_of_each_build() {
         }
     }
     let query = |args: &[&str]| -> Vec<String> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/query");
-        let mut command = Command::new(script);
-        command.current_dir(dir).env("TRACEBRIDGE_PYTHON", &python).args(["--csv", "lab"]).args(args);
-        command.run().exited(0).stdout.lines().skip(1).map(|line| line.trim().to_owned()).collect()
+        let rows = query(dir, &[&["--csv", "lab"], args].concat()).stdout;
+        rows.lines().skip(1).map(|line| line.trim().to_owned()).collect()
     };
     assert_eq!(
         query(&["ttid-by-build"]),

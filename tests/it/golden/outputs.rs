@@ -5,12 +5,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::Command;
 
-use support::TempDir;
+use support::art_generate::{self, Size};
+use support::python::{PERFETTO, python_with};
+use support::{Command, TempDir};
 
 use super::golden;
-use support::art_generate::{self, Size};
 
 /// Compares with the kept file, or writes it.
 #[track_caller]
@@ -99,23 +99,15 @@ fn a_profile_in_each_text_format() {
 /// Perfetto's protobuf, decoded by Perfetto's own classes.
 #[test]
 fn perfetto_s_own_classes_decode_what_they_decoded_before() {
-    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-    let module = "import perfetto.protos.perfetto.trace.perfetto_trace_pb2";
-    let has = Command::new(&python).args(["-c", module]).output();
-    if !has.is_ok_and(|o| o.status.success()) {
-        let why =
-            format!("{python} has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON");
-        return support::skip("python", &why);
-    }
+    let Some(python) = python_with(PERFETTO) else { return };
     let (dir, method) = method_trace();
     for (name, input) in [("kernel", golden("dat/split.dat")), ("method", method)] {
         let pftrace = dir.path().join("out.pftrace");
         fs::write(&pftrace, output(&["convert", "--format", "perfetto", "-o", "-"], &input)).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/print_pftrace.py");
-        let done = Command::new(&python).arg(script).arg(&pftrace).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let printed = Command::new(&python).arg(script).arg(&pftrace).run().exited(0).stdout;
         let version = concat!("tracebridge ", env!("CARGO_PKG_VERSION"));
-        let text = String::from_utf8(done.stdout).unwrap().replace(version, "tracebridge VERSION");
+        let text = printed.replace(version, "tracebridge VERSION");
         assert_golden(&format!("{name}.pftrace.txt"), text.as_bytes());
     }
 }

@@ -18,6 +18,7 @@ pub mod kernel_pages;
 pub mod launch_scenario;
 mod printed;
 pub mod processes;
+pub mod python;
 pub mod report_page;
 pub mod scenario;
 pub mod schemas;

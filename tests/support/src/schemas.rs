@@ -1,8 +1,9 @@
 //! Compares the output of `--json` with the published schemas (docs/schemas).
 
-use crate::Command;
 use std::path::Path;
 use std::process::Stdio;
+
+use crate::Command;
 
 /// Documents that commands have printed, each with the name of its schema.
 pub struct Documents {
@@ -13,15 +14,7 @@ pub struct Documents {
 impl Documents {
     /// `None`, loudly, where no Python with the package jsonschema is installed.
     pub fn new() -> Option<Documents> {
-        let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-        let has = Command::new(&python).args(["-c", "import jsonschema"]).output();
-        if !has.is_ok_and(|o| o.status.success()) {
-            let why = format!(
-                "{python} has no package jsonschema: pip install jsonschema, or set TRACEBRIDGE_PYTHON"
-            );
-            crate::skip("python", &why);
-            return None;
-        }
+        let python = crate::python::python_with("jsonschema")?;
         Some(Documents { python, text: Vec::new() })
     }
 
