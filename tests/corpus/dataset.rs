@@ -25,9 +25,8 @@ fn the_tables_of_each_file_hold_what_its_profile_or_its_text_and_csv_hold() {
     let Some(files) = files() else { return };
     let dir = support::tempdir();
     let set = dir.path().join("set");
-    let out =
-        tracebridge().args(["dataset", "add", "--keep-damaged"]).arg(&set).args(&files).output().unwrap();
-    assert!(matches!(out.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&out.stderr));
+    let out = tracebridge().args(["dataset", "add", "--keep-damaged"]).arg(&set).args(&files).run();
+    assert!(matches!(out.code(), Some(0 | 3)), "{}", out.stderr);
     let sources = rows(&set, "source");
     let tables: Vec<(&str, Vec<Row>)> = ["method_profile", "slice", "sched", "thread_state", "counter"]
         .map(|name| (name, rows(&set, name)))
@@ -44,8 +43,8 @@ fn the_tables_of_each_file_hold_what_its_profile_or_its_text_and_csv_hold() {
         let is_alone = sources.iter().filter(|other| other.text("trace_id") == Some(id)).count() == 1;
         match is_alone && path.is_file() {
             true if source.int("method_edges") > Some(0) => {
-                let out = tracebridge().args(["profile", "--json"]).arg(path).output().unwrap();
-                let profile: Value = serde_json::from_slice(&out.stdout).unwrap();
+                let out = tracebridge().args(["profile", "--json"]).arg(path).run();
+                let profile: Value = out.json();
                 assert_same_profile(table("method_profile", id), &profile);
                 profiles += 1;
             }
@@ -64,7 +63,7 @@ fn has_same_counts<'t>(path: &Path, dir: &Path, table: impl Fn(&str) -> Vec<&'t 
     let convert = |ending: &str| {
         let out = dir.join(format!("x.{ending}"));
         let _ = fs::remove_file(&out);
-        assert!(tracebridge().arg("convert").arg(path).arg("-o").arg(&out).output().is_ok());
+        tracebridge().arg("convert").arg(path).arg("-o").arg(&out).run();
         String::from_utf8_lossy(&fs::read(out).unwrap_or_default()).into_owned()
     };
     let text = convert("txt");

@@ -47,9 +47,9 @@ fn answered_launches(answers: &Value) -> Vec<LaunchAnswer> {
 
 /// The answer of `info --json --frames` about a file.
 fn info(file: &Path) -> Value {
-    let done = support::tracebridge().args(["info", "--json", "--frames"]).arg(file).output().unwrap();
-    assert!(matches!(done.status.code(), Some(0 | 3)), "{}: {done:?}", file.display());
-    serde_json::from_slice(&done.stdout).unwrap()
+    let done = support::tracebridge().args(["info", "--json", "--frames"]).arg(file).run();
+    assert!(matches!(done.code(), Some(0 | 3)), "{}: {done:?}", file.display());
+    done.json()
 }
 
 /// Our launches, without those that the recording cuts.
@@ -176,9 +176,8 @@ fn the_same_launches_and_frames_are_in_a_perfetto_trace_and_a_trace_dat_made_of_
         let dir = support::tempdir();
         for name in ["copy.pftrace", "copy.dat"] {
             let copy = dir.path().join(name);
-            let done =
-                support::tracebridge().arg("convert").arg(&path).arg("-o").arg(&copy).output().unwrap();
-            assert!(matches!(done.status.code(), Some(0 | 3)), "{name}: {done:?}");
+            let done = support::tracebridge().arg("convert").arg(&path).arg("-o").arg(&copy).run();
+            assert!(matches!(done.code(), Some(0 | 3)), "{name}: {done:?}");
             let copied = info(&copy);
             assert_eq!(essence(&copied), expected, "{} as {name}", path.display());
             if name == "copy.pftrace" {
@@ -195,8 +194,8 @@ fn tables_hold_each_launch_and_frame_as_info_prints_them() {
         let info = info(&path);
         let dir = support::tempdir();
         let lab = dir.path().join("lab");
-        let done = support::tracebridge().args(["dataset", "add"]).arg(&lab).arg(&path).output().unwrap();
-        assert!(matches!(done.status.code(), Some(0 | 3)), "{}: {done:?}", path.display());
+        let done = support::tracebridge().args(["dataset", "add"]).arg(&lab).arg(&path).run();
+        assert!(matches!(done.code(), Some(0 | 3)), "{}: {done:?}", path.display());
         // The table has launches that are measured.
         let is_whole = |launch: &&Value| launch["cut"].is_null();
         let launches = info["launches"].as_array().unwrap().iter().filter(is_whole);

@@ -64,7 +64,8 @@ fn sampled_events_say_what_perfettos_own_classes_say() {
         "microsoft__Microsoft-Performance-Tools-Linux-Android__perfetto_android12_cpuschedstack.pftrace",
     ] {
         let path = corpus.join("perfetto").join(name);
-        let decoded = Command::new(&python).args(["-c", BY_PERFETTOS_CLASSES]).arg(&path).run().exited(0).stdout;
+        let decoded =
+            Command::new(&python).args(["-c", BY_PERFETTOS_CLASSES]).arg(&path).run().exited(0).stdout;
         let mut delivered = DeliveredTrace::default();
         perfetto::read(&std::fs::read(&path).unwrap(), Order::Any, &mut delivered).unwrap();
         let mut compared = 0;

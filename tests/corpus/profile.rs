@@ -14,8 +14,8 @@ use crate::method_trace::bytes;
 /// Runs a program and returns its standard output; `None` where it failed. Exit status 3 is success on a
 /// damaged file.
 fn output(command: &mut Command) -> Option<String> {
-    let out = command.output().unwrap();
-    matches!(out.status.code(), Some(0 | 3)).then(|| String::from_utf8_lossy(&out.stdout).into_owned())
+    let out = command.run();
+    matches!(out.code(), Some(0 | 3)).then(|| out.stdout.clone())
 }
 
 fn numbers(text: &str) -> usize {

@@ -235,8 +235,8 @@ fn a_page_of_each_method_trace_has_the_calls_and_times_of_its_profile() {
         let source: PathBuf = entry.unwrap().path();
         let said = support::tracebridge().args(["profile", "--json"]).arg(&source).output().unwrap();
         let Ok(said) = serde_json::from_slice::<Value>(&said.stdout) else { continue };
-        let report = support::tracebridge().arg("report").arg(&source).arg("-o").arg(&page).output().unwrap();
-        assert!(matches!(report.status.code(), Some(0 | 3)), "{report:?}");
+        let report = support::tracebridge().arg("report").arg(&source).arg("-o").arg(&page).run();
+        assert!(matches!(report.code(), Some(0 | 3)), "{report:?}");
         let page = Page::read(&page);
         page.check();
         let problems = &said["problems"];

@@ -19,9 +19,9 @@ fn read_trace(path: &Path) -> DeliveredTrace {
 
 fn convert(from: &Path, to: &str, dir: &Path) -> PathBuf {
     let out = dir.join(to);
-    let done = support::tracebridge().arg("convert").arg(from).arg("-o").arg(&out).output().unwrap();
-    let messages = String::from_utf8_lossy(&done.stderr);
-    assert!(matches!(done.status.code(), Some(0 | 3)), "{}: {messages}", from.display());
+    let done = support::tracebridge().arg("convert").arg(from).arg("-o").arg(&out).run();
+    let messages = &done.stderr;
+    assert!(matches!(done.code(), Some(0 | 3)), "{}: {messages}", from.display());
     out
 }
 
@@ -129,8 +129,8 @@ fn trace_cmd_reports_what_was_put_into_a_trace_dat() {
     let dir = support::tempdir();
     let text = corpus.join("systrace/catapult-project__catapult__battor_systrace.txt");
     let dat = convert(&text, "a.dat", dir.path());
-    let done = support::Command::new("trace-cmd").arg("report").arg(&dat).output().unwrap();
-    let report = String::from_utf8_lossy(&done.stdout);
+    let done = support::Command::new("trace-cmd").arg("report").arg(&dat).run();
+    let report = &done.stdout;
     assert!(!report.contains("FAILED TO PARSE"));
     let lines = report.lines().filter(|l| l.contains(": ") && l.contains('[')).count();
     // Two more for the gaps.
@@ -199,8 +199,7 @@ fn a_text_comes_back_from_a_trace_dat_with_the_same_lines_up_to_the_values_that_
 /// [`convert`], and the number of values that the summary reports as dropped.
 fn convert_and_count(from: &Path, to: &str, dir: &Path) -> (PathBuf, u64) {
     let out = dir.join(to);
-    let done =
-        support::tracebridge().args(["convert", "--json"]).arg(from).arg("-o").arg(&out).output().unwrap();
-    let said: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let done = support::tracebridge().args(["convert", "--json"]).arg(from).arg("-o").arg(&out).run();
+    let said: serde_json::Value = done.json();
     (out, said["dropped"]["field_values"].as_u64().unwrap_or(0))
 }

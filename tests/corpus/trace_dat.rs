@@ -105,8 +105,8 @@ fn parse(line: &str) -> Option<ReportedEvent> {
 }
 
 fn trace_cmd_lines(path: &PathBuf) -> Vec<ReportedEvent> {
-    let out = Command::new("trace-cmd").args(["report", "-t", "-R", "-i"]).arg(path).output().unwrap();
-    let text = String::from_utf8_lossy(&out.stdout);
+    let out = Command::new("trace-cmd").args(["report", "-t", "-R", "-i"]).arg(path).run();
+    let text = &out.stdout;
     text.lines().filter_map(parse).collect()
 }
 

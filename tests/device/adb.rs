@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use support::{Child, Command, Printed, until};
+use support::{Child, Command, Printed, Ran, until};
 
 use crate::settings::reset;
 
@@ -84,15 +84,20 @@ impl Device {
     }
 
     /// Runs a shell command on the device.
-    pub fn shell(&self, command: &str) -> Output {
+    pub fn shell(&self, command: &str) -> Ran {
+        self.adb().args(["shell", command]).run()
+    }
+
+    /// The same for a command that prints more than text. Returns its exit status and what it printed.
+    pub fn shell_bytes(&self, command: &str) -> Output {
         self.adb().args(["shell", command]).output().expect("adb runs")
     }
 
     /// Runs a shell command on the device, which must succeed. Returns what it printed.
     pub fn run(&self, command: &str) -> String {
         let output = self.shell(command);
-        assert!(output.status.success(), "{command}: {}: {}", output.status, text(&output));
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        assert!(output.status.success(), "{command}: {}: {}", output.status, output.said());
+        output.stdout
     }
 
     /// Starts a shell command on the device.
@@ -112,14 +117,14 @@ impl Device {
 
     /// Copies files to a path on the device: to a directory if they are several.
     pub fn push_all(&self, local: &[PathBuf], remote: &str) {
-        let output = self.adb().arg("push").args(local).arg(remote).output().expect("adb runs");
-        assert!(output.status.success(), "adb push {local:?}: {}", text(&output));
+        let output = self.adb().arg("push").args(local).arg(remote).run();
+        assert!(output.status.success(), "adb push {local:?}: {}", output.said());
     }
 
     /// Copies a file from the device.
     pub fn pull(&self, remote: &str, local: &Path) {
-        let output = self.adb().args(["pull", remote]).arg(local).output().expect("adb runs");
-        assert!(output.status.success(), "adb pull {remote}: {}", text(&output));
+        let output = self.adb().args(["pull", remote]).arg(local).run();
+        assert!(output.status.success(), "adb pull {remote}: {}", output.said());
     }
 
     /// Moves a file from the device into a directory here. Returns its path here.
@@ -257,7 +262,7 @@ impl Recording<'_> {
             ended || self.device.soon(state)
         });
         if ended {
-            panic!("the recorder ended at once: {}", text(&self.finish()));
+            panic!("the recorder ended at once: {}", self.finish().said());
         }
         self
     }
@@ -279,15 +284,15 @@ impl Recording<'_> {
     }
 
     /// Waits until the recorder ends.
-    pub fn finish(mut self) -> Output {
+    pub fn finish(mut self) -> Ran {
         let child = self.child.take().expect("a recorder that was not waited for");
-        child.wait_with_output().expect("it is our child")
+        child.finish()
     }
 
     /// Waits until the recorder ends. Its exit status must be one of a recording that was written.
-    pub fn end(self) -> Output {
+    pub fn end(self) -> Ran {
         let output = self.finish();
-        assert!(matches!(output.status.code(), Some(0 | 3)), "record: {}: {}", output.status, text(&output));
+        assert!(matches!(output.code(), Some(0 | 3)), "record: {}: {}", output.status, output.said());
         output
     }
 }
@@ -324,15 +329,10 @@ pub fn built(abi: &str, program: &str) -> PathBuf {
 /// device was booted.
 pub fn connect(serial: &str) {
     if serial.contains(':') {
-        let said = Command::new("adb").args(["connect", serial]).output().expect("adb runs");
-        let waited = Command::new("adb").args(["-s", serial, "wait-for-device"]).output().expect("adb runs");
-        assert!(waited.status.success(), "{serial}: {}{}", text(&said), text(&waited));
+        let said = Command::new("adb").args(["connect", serial]).run();
+        let waited = Command::new("adb").args(["-s", serial, "wait-for-device"]).run();
+        assert!(waited.status.success(), "{serial}: {}{}", said.said(), waited.said());
     }
-}
-
-/// The output of a program, for a message.
-pub fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// A temporary directory on this host, removed on drop.

@@ -4,12 +4,11 @@
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::Output;
 use support::{Child, until};
 
 use serde_json::Value;
 
-use crate::adb::{self, DIR, Device, RECORDING, text};
+use crate::adb::{self, DIR, Device, RECORDING};
 use crate::fake_android::FakeAndroid;
 use crate::journey::json;
 use crate::settings::{assert_same, reset, settings, unusual, usual};
@@ -48,10 +47,6 @@ impl Drop for Load<'_> {
     }
 }
 
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// How many events a text holds. An event is a line in the kernel's form: a task, a CPU in brackets, a time.
 fn event_lines(text: &str) -> u64 {
     text.lines().filter(|l| !l.starts_with('#') && l.contains("] ") && l.contains(": ")).count() as u64
@@ -77,16 +72,16 @@ fn text_and_zlib_say_the_same_to_the_host_and_leave_no_setting_changed() {
         let before = prepare(&device);
         let _load = Load::start(&device);
         let plain = device.shell(&format!("{atrace} -t 1 -b 8192 sched freq idle nonsense"));
-        assert_eq!(plain.status.code(), Some(0), "{}", text(&plain));
-        let said = String::from_utf8_lossy(&plain.stderr);
+        assert_eq!(plain.code(), Some(0), "{}", plain.said());
+        let said = &plain.stderr;
         assert!(said.contains("error: unknown tracing category \"nonsense\""), "{said}");
-        let trace = stdout(&plain);
+        let trace = plain.stdout;
         assert!(trace.starts_with("capturing trace... done\nTRACE:\n# tracer: nop\n"), "{}", &trace[..200]);
         let events = event_lines(&trace);
         assert!(events > 500, "only {events} events");
         assert_eq!(reads_on_the_host(trace.as_bytes())["events"].as_u64(), Some(events));
 
-        let packed = device.shell(&format!("{atrace} -z -t1 -b 8192 sched"));
+        let packed = device.shell_bytes(&format!("{atrace} -z -t1 -b 8192 sched"));
         let zlib =
             packed.stdout.strip_prefix(b"capturing trace... done\nTRACE:\n").expect("the lines before");
         let mut trace = String::new();
@@ -118,7 +113,7 @@ fn a_file_a_ring_and_a_size_are_as_asked_for() {
         assert_eq!(first, overwrite);
         // The kernel rounds the size up to whole pages.
         assert!(rest.starts_with("10") && rest.contains("[boot]") && rest.ends_with("\n1\n"), "{set}");
-        assert_eq!((stdout(&done).as_str(), done.status.code()), ("capturing trace... done\n", Some(0)));
+        assert_eq!((done.stdout.as_str(), done.code()), ("capturing trace... done\n", Some(0)));
         assert!(device.run(&format!("head -n 2 {file}")).starts_with("TRACE:\n# tracer: nop\n"));
     }
     device.run(&format!("rm {file}"));
@@ -133,14 +128,14 @@ fn a_ring_outlives_the_connection_that_started_it() {
     let before = unusual(&device);
     let _load = Load::start(&device);
     let start = device.shell(&format!("{atrace} --async_start -b 4096 sched"));
-    assert_eq!((stdout(&start).as_str(), start.status.code()), ("capturing trace...", Some(0)));
+    assert_eq!((start.stdout.as_str(), start.code()), ("capturing trace...", Some(0)));
     let on = "cd /sys/kernel/tracing && cat tracing_on options/overwrite events/sched/sched_switch/enable";
     assert_eq!(device.run(on), "1\n1\n1\n");
     let dump = device.run(&format!("{atrace} --async_dump"));
     assert!(dump.starts_with(" done\nTRACE:\n") && event_lines(&dump) > 20, "{}", &dump[..200]);
     assert_eq!(device.run(on), "1\n1\n1\n", "a dump does not end it");
-    let stop = device.shell(&format!("{atrace} -z --async_stop"));
-    assert!(stop.status.success() && stop.stdout.starts_with(b" done\nTRACE:\n\x78"), "{}", text(&stop));
+    let stop = device.shell_bytes(&format!("{atrace} -z --async_stop"));
+    assert!(stop.status.success() && stop.stdout.starts_with(b" done\nTRACE:\n\x78"), "{stop:?}");
     assert_same(before, &settings(&device), "after --async_stop");
     reset(&device);
 }
@@ -157,9 +152,9 @@ fn a_stream_is_text_until_a_signal() {
     streaming.signal("INT");
     drop(load);
     let output = streaming.finish();
-    assert_eq!(output.status.code(), Some(1), "AOSP's atrace has this status too after a signal");
+    assert_eq!(output.code(), Some(1), "AOSP's atrace has this status too after a signal");
     let stream = printed.to_end();
-    assert!(!stream.contains("capturing trace") && event_lines(&stream) > 100, "{}", text(&output));
+    assert!(!stream.contains("capturing trace") && event_lines(&stream) > 100, "{}", output.said());
     let info = reads_on_the_host(stream.as_bytes());
     assert_eq!(info["events"].as_u64(), Some(event_lines(&stream)), "{info}");
     assert_same(before, &settings(&device), "after --stream");
@@ -254,13 +249,13 @@ fn kernel_functions_are_traced_and_unknown_ones_refused() {
         assert_same(before, &settings(&device), "after -k");
 
         let refused = device.shell(&format!("{atrace} -t 1 -k schedule,no_such_function sched"));
-        assert_eq!(refused.status.code(), Some(1));
-        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.code(), Some(1));
+        let said = &refused.stderr;
         assert!(
             said.contains("error: \"no_such_function\" is not a valid kernel function to trace."),
             "{said}"
         );
-        assert!(!stdout(&refused).contains("TRACE:"));
+        assert!(!refused.stdout.contains("TRACE:"));
         assert_same(before, &settings(&device), "after a -k that was refused");
         reset(&device);
     } else {
@@ -284,8 +279,8 @@ fn failures_and_misuse_are_told_by_the_exit_status() {
     ];
     for (arguments, status, said) in cases {
         let output = device.shell(&format!("{atrace} {arguments}"));
-        assert_eq!(output.status.code(), Some(status), "{arguments}: {}", text(&output));
-        assert!(text(&output).contains(said), "{arguments}: {}", text(&output));
+        assert_eq!(output.code(), Some(status), "{arguments}: {}", output.said());
+        assert!(output.said().contains(said), "{arguments}: {}", output.said());
     }
     assert_same(before, &settings(&device), "after failures");
 }
@@ -337,7 +332,7 @@ fn the_vendors_file_adds_categories_and_a_file_of_names_reaches_the_tags() {
     // An idle device has few timers. Each line that goes over the network during the recording starts one.
     device.run("i=0; while [ $i -lt 20 ]; do echo $i; sleep 0.02; i=$((i+1)); done");
     recording.signal("INT");
-    let recorded = text(&recording.end());
+    let recorded = recording.end().said();
     let log = android.log();
     assert!(log.contains(&"tags.enableflags=0x8".to_owned()), "{log:?}");
     let dir = adb::scratch();
@@ -347,8 +342,8 @@ fn the_vendors_file_adds_categories_and_a_file_of_names_reaches_the_tags() {
     assert!(count("timer_start") > 5 && count("softirq_entry") > 5, "{recorded}");
     device.run(&format!("printf ' timer/timer_start\\n' >{VENDOR}"));
     let malformed = device.shell(&format!("{atrace} -t 0 sched"));
-    assert_eq!(malformed.status.code(), Some(1));
-    assert!(text(&malformed).contains("Malformed vendor categories file"), "{}", text(&malformed));
+    assert_eq!(malformed.code(), Some(1));
+    assert!(malformed.said().contains("Malformed vendor categories file"), "{}", malformed.said());
     drop(vendor_file);
     assert_same(before, &settings(&device), "after vendor categories");
 }

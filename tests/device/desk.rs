@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use support::{Child, Command};
+use support::{Child, Command, Ran};
 
 use crate::adb::{self, DIR, Device};
 use crate::capture;
@@ -28,15 +28,15 @@ pub fn command(serial: &str, dir: &Path, words: &[&str]) -> Command {
     command
 }
 
-fn run(device: &Device, dir: &Path, words: &[&str]) -> Output {
-    command(device.serial(), dir, words).output().unwrap()
+fn run(device: &Device, dir: &Path, words: &[&str]) -> Ran {
+    command(device.serial(), dir, words).run()
 }
 
 /// Runs a command that must end with this status.
 #[track_caller]
-pub fn expect(status: i32, device: &Device, dir: &Path, words: &[&str]) -> Output {
+pub fn expect(status: i32, device: &Device, dir: &Path, words: &[&str]) -> Ran {
     let output = run(device, dir, words);
-    assert_eq!(output.status.code(), Some(status), "{words:?}: {}", adb::text(&output));
+    assert_eq!(output.code(), Some(status), "{words:?}: {}", output.said());
     output
 }
 
@@ -66,7 +66,7 @@ fn a_recording_becomes_a_file_here_and_leaves_nothing_there() {
     for output in ["x.pftrace", "it's $(id) \"ä\n漢\".dat"] {
         let said =
             expect(0, &device, dir, &["record", "sched", "freq", "-t", "500ms", "--json", "-o", output]);
-        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        let said: Value = said.json();
         assert_eq!((&said["output"], &said["verified"]), (&output.into(), &"sha256".into()), "{said}");
         let info = json(&["info", "--json"], &[&dir.join(output)]);
         assert!(info["events"].as_u64() > Some(10), "{info}");
@@ -75,7 +75,7 @@ fn a_recording_becomes_a_file_here_and_leaves_nothing_there() {
     assert!(json(&["info", "--json"], &[&dir.join("s.dat")])["events"].as_u64() > Some(10));
     expect(1, &device, dir, &["record", "nonsense"]);
     let closed = expect(1, &device, dir, &["record", "sched", "--tracefs", "/nowhere", "-o", "none.dat"]);
-    assert!(adb::text(&closed).contains("/nowhere"), "{}", adb::text(&closed));
+    assert!(closed.said().contains("/nowhere"), "{}", closed.said());
     assert!(!dir.join("none.dat").exists());
     assert_clean(&device, before);
     reset(&device);
@@ -90,26 +90,26 @@ fn signals_and_a_cut_connection_end_no_recording_badly() {
     let child = start(&device, dir, &["-o", "one.dat"]);
     device.run_programs();
     child.send(Signal::SIGTERM);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", adb::text(&output));
-    assert!(adb::text(&output).contains("ended by signal SIGINT"), "{}", adb::text(&output));
+    let output = child.finish();
+    assert_eq!(output.code(), Some(0), "{}", output.said());
+    assert!(output.said().contains("ended by signal SIGINT"), "{}", output.said());
     assert!(json(&["info", "--json"], &[&dir.join("one.dat")])["events"].as_u64() > Some(1));
 
     let child = start(&device, dir, &["-o", "two.dat"]);
     child.send(Signal::SIGTERM);
     child.send(Signal::SIGINT);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), None, "{}", adb::text(&output));
+    let output = child.finish();
+    assert_eq!(output.code(), None, "{}", output.said());
     assert!(!dir.join("two.dat").exists());
     assert_same(before, &settings(&device), "after a second signal");
 
     if device.serial().contains(':') {
         let child = start(&device, dir, &["-t", "2", "-o", "cut.dat"]);
-        let said = Command::new("adb").args(["disconnect", device.serial()]).output().unwrap();
-        assert!(said.status.success(), "{}", adb::text(&said));
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", adb::text(&output));
-        assert!(adb::text(&output).contains("ended by time"), "{}", adb::text(&output));
+        let said = Command::new("adb").args(["disconnect", device.serial()]).run();
+        assert!(said.status.success(), "{}", said.said());
+        let output = child.finish();
+        assert_eq!(output.code(), Some(0), "{}", output.said());
+        assert!(output.said().contains("ended by time"), "{}", output.said());
         assert!(json(&["info", "--json"], &[&dir.join("cut.dat")])["events"].as_u64() > Some(100));
     }
     assert_clean(&device, before);
@@ -129,23 +129,23 @@ fn no_space_on_either_side_is_said_and_loses_no_recording() {
     device.run(&format!("mount -t tmpfs -o size=300k tmpfs {DIR}"));
     let output = run(&device, dir, &["push"]);
     let left = device.run(&format!("ls -A {DIR}; umount {DIR}"));
-    assert_eq!(output.status.code(), Some(1), "{}", adb::text(&output));
-    assert!(adb::text(&output).contains("No space left on device"), "{}", adb::text(&output));
+    assert_eq!(output.code(), Some(1), "{}", output.said());
+    assert!(output.said().contains("No space left on device"), "{}", output.said());
     assert_eq!(left, "");
 
     // No space for the capture.
     device.run(&format!("mkdir {remote}.d && mount -t tmpfs -o size=64k tmpfs {remote}.d"));
     let output = run(&device, dir, &["record", "sched", "-t", "1", "-o", "full.dat"]);
     let left = device.run(&format!("ls -A {remote}.d; umount {remote}.d; rmdir {remote}.d"));
-    assert!(matches!(output.status.code(), Some(1 | 3)), "{}", adb::text(&output));
-    assert!(adb::text(&output).contains("No space left on device"), "{}", adb::text(&output));
+    assert!(matches!(output.code(), Some(1 | 3)), "{}", output.said());
+    assert!(output.said().contains("No space left on device"), "{}", output.said());
     assert_eq!(left, "");
 
     // No space here: what was recorded stays there, and goes elsewhere later.
     if let Some(small) = support::files::SmallDisk::mount("16k") {
         let output = run(&device, small.path(), &["record", "sched", "-t", "500ms", "-o", "small.dat"]);
-        assert_eq!(output.status.code(), Some(1), "{}", adb::text(&output));
-        assert!(adb::text(&output).contains("small.dat: No space left"), "{}", adb::text(&output));
+        assert_eq!(output.code(), Some(1), "{}", output.said());
+        assert!(output.said().contains("small.dat: No space left"), "{}", output.said());
         assert_eq!(fs::read_dir(small.path()).unwrap().count(), 0);
         expect(0, &device, dir, &["pull", "--resume"]);
         assert!(json(&["info", "--json"], &[&dir.join("small.dat")])["events"].as_u64() > Some(1));
@@ -197,7 +197,7 @@ fn a_launch_is_one_file_here() {
         "printf '%s\\n' '#!/bin/sh' '[ $1 != start ] || {{ echo \"{refusal}\"; exit 1; }}' >{am}; chmod 755 {am}"
     ));
     let failed = expect(1, &device, dir.path(), &["launch", "com.example.app", "sched", "-o", "no.pftrace"]);
-    assert!(adb::text(&failed).contains("does not exist"), "{}", adb::text(&failed));
+    assert!(failed.said().contains("does not exist"), "{}", failed.said());
     // What was recorded of the failed start is whole.
     assert!(json(&["info", "--json"], &[&dir.path().join("no.pftrace")])["events"].as_u64() > Some(0));
     assert_clean(&device, before);
@@ -210,14 +210,14 @@ fn a_locked_phone_records_its_share() {
     let dir = adb::scratch();
     let before = phone.knobs();
     let listed = run(&phone.shell, dir.path(), &["devices"]);
-    let line = adb::text(&listed);
+    let line = listed.said();
     let line = line.lines().find(|line| line.starts_with(phone.shell.serial())).unwrap();
     let words: Vec<_> = line.split_whitespace().collect();
     assert_eq!(words[words.len() - 2..], ["no", "part"], "{line}");
     expect(0, &phone.shell, dir.path(), &["record", "sched", "freq", "-t", "500ms", "-o", "x.pftrace"]);
     assert!(json(&["info", "--json"], &[&dir.path().join("x.pftrace")])["events"].as_u64() > Some(10));
     let refused = run(&phone.shell, dir.path(), &["record", "sched", "--root"]);
-    assert_eq!(refused.status.code(), Some(1), "{}", adb::text(&refused));
+    assert_eq!(refused.code(), Some(1), "{}", refused.said());
     assert_eq!(phone.knobs(), before);
     assert_eq!(phone.shell.run(&format!("ls -d {DIR}/tracebridge.* 2>/dev/null || true")), "");
 }
@@ -239,7 +239,7 @@ fn su_gives_root_in_each_of_its_dialects() {
             "printf '%s\\n' '#!/bin/sh' 'case $1 in {refused}) echo no such user >&2; exit 1;; esac' 'exec {own} \"$@\"' \
              >{su} && chmod 755 {su}; echo secret >{DIR}/root.txt && chmod 600 {DIR}/root.txt"
         ));
-        let listed = adb::text(&run(shell, dir.path(), &["devices"]));
+        let listed = run(shell, dir.path(), &["devices"]).said();
         let line = listed.lines().find(|line| line.starts_with(shell.serial())).unwrap().to_owned();
         assert!(line.contains(&format!("  {dialect}  ")) && line.ends_with("yes"), "{dialect}: {line}");
     }
@@ -254,7 +254,7 @@ fn su_gives_root_in_each_of_its_dialects() {
     assert_eq!(shell.run(&format!("ls -d {DIR}/tracebridge.* 2>/dev/null || true")), "");
     assert_eq!(phone.knobs(), before);
     drop(userdebug);
-    let listed = adb::text(&run(shell, dir.path(), &["devices"]));
+    let listed = run(shell, dir.path(), &["devices"]).said();
     let line = listed.lines().find(|line| line.starts_with(shell.serial())).unwrap();
     assert!(line.contains("  no  ") && line.ends_with("part"), "a user build again: {line}");
 }
@@ -279,8 +279,8 @@ fn a_cut_connection_changes_no_setting_and_loses_no_event() {
     for (command, cut) in COMMANDS.iter().flat_map(|command| CUTS_MS.map(|cut| (command, cut))) {
         let recording = device.record(&binary, &command.replace("FILE", &file));
         sleep(Duration::from_millis(cut));
-        let said = Command::new("adb").args(["disconnect", device.serial()]).output().unwrap();
-        assert!(said.status.success(), "adb disconnect: {}", adb::text(&said));
+        let said = Command::new("adb").args(["disconnect", device.serial()]).run();
+        assert!(said.status.success(), "adb disconnect: {}", said.said());
         // Without its connection the program of adb ends.
         recording.finish();
         adb::connect(device.serial());
@@ -315,7 +315,7 @@ fn perfetto_records_what_it_is_told_and_leaves_nothing() {
     let words = ["record", "--via", "perfetto", "sched", "irq/*", "-a", "com.example", "-t", "5", "-o"];
     for output in ["x.pftrace", "x.dat"] {
         let out = expect(0, &device, dir, &[&words[..], &[output]].concat());
-        assert!(adb::text(&out).contains("recorded by the device's own perfetto\n"), "{}", adb::text(&out));
+        assert!(out.said().contains("recorded by the device's own perfetto\n"), "{}", out.said());
         let read = json(&["info", "--json"], &[&dir.join(output)]);
         assert_eq!(read["events"].as_u64(), Some(events), "{output}: {read}");
     }
@@ -329,8 +329,8 @@ fn perfetto_records_what_it_is_told_and_leaves_nothing() {
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     device.wait_until("perfetto to record", &format!("test -e {DIR}/properties/recording"));
     child.send(Signal::SIGINT);
-    let out = child.wait_with_output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{}", adb::text(&out));
+    let out = child.finish();
+    assert_eq!(out.code(), Some(0), "{}", out.said());
     assert_eq!(json(&["info", "--json"], &[&dir.join("c.pftrace")])["events"].as_u64(), Some(events));
     device.run("rmdir /data/misc/perfetto-traces");
     assert!(fs::read_dir(dir).unwrap().count() == 4, "{dir:?}");
@@ -348,8 +348,8 @@ fn flags_that_perfetto_and_atrace_do_not_know_are_refused() {
     ] {
         let words = [&["record", "sched", "-t", "1"][..], words].concat();
         let out = expect(2, &device, dir.path(), &words);
-        assert!(adb::text(&out).contains(part), "{}", adb::text(&out));
+        assert!(out.said().contains(part), "{}", out.said());
     }
     let out = expect(1, &device, dir.path(), &["record", "sched", "-t", "1", "--via", "perfetto"]);
-    assert!(adb::text(&out).contains("there is no perfetto on the device"), "{}", adb::text(&out));
+    assert!(out.said().contains("there is no perfetto on the device"), "{}", out.said());
 }

@@ -48,8 +48,8 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     let dat = device.fetch(&format!("{DIR}/small/killed.dat"), dir.path());
     device.run(&format!("umount {DIR}/small && rmdir {DIR}/small"));
     reset(&device);
-    let output = support::tracebridge().args(["info", "--json"]).arg(&dat).output().unwrap();
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", adb::text(&output));
-    let info: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let output = support::tracebridge().args(["info", "--json"]).arg(&dat).run();
+    assert!(matches!(output.code(), Some(0 | 3)), "{}", output.said());
+    let info: Value = output.json();
     assert!(info["events"].as_u64() > Some(20), "{info}");
 }

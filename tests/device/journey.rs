@@ -47,7 +47,7 @@ fn travel(device: &Device) -> Journey {
     let report = device.run(&format!("{app} -o {DIR}/journey.trace --threads 6 --calls 8000 --pause 20000"));
     recording.signal("INT");
     let recorded = recording.end();
-    assert_eq!(recorded.status.code(), Some(0), "events were lost: {}", adb::text(&recorded));
+    assert_eq!(recorded.code(), Some(0), "events were lost: {}", recorded.said());
 
     device.fetch(&format!("{DIR}/journey.dat"), dir.path());
     device.fetch(&format!("{DIR}/journey.trace"), dir.path());
@@ -66,10 +66,9 @@ fn travel(device: &Device) -> Journey {
 
 /// Runs the product on this host. Returns the JSON that it printed.
 pub fn json(arguments: &[&str], files: &[&PathBuf]) -> Value {
-    let output = support::tracebridge().args(arguments).args(files).output().expect("tracebridge runs");
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", adb::text(&output));
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|e| panic!("{arguments:?}: {e}: {}", adb::text(&output)))
+    let output = support::tracebridge().args(arguments).args(files).run();
+    assert_eq!(output.code(), Some(0), "{arguments:?}: {output}");
+    output.json()
 }
 
 #[test]

@@ -16,9 +16,8 @@ fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
     let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/push"))
         .env("TRACEBRIDGE_HOST_BINARY", support::binary())
         .args(["--serial", device.serial()])
-        .output()
-        .expect("scripts/push runs");
-    assert!(output.status.success(), "{}", adb::text(&output));
+        .run();
+    assert!(output.status.success(), "{}", output.said());
     // What the stand-in for `am` starts.
     let app = device.program(device.abi(), "reference_app");
     device.run(&format!("cp {app} {}/reference_app", adb::DIR));
@@ -30,9 +29,8 @@ fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
         .args(["adb", "launch", "--serial", device.serial(), "-o"])
         .arg(base.with_extension("dat"))
         .args(["com.example.app", "sched", "freq", "idle"])
-        .output()
-        .expect("tracebridge runs");
-    assert!(output.status.success(), "{}: {}", output.status, adb::text(&output));
+        .run();
+    assert!(output.status.success(), "{}: {}", output.status, output.said());
 
     let dat = base.with_extension("dat");
     let trace = base.with_extension("trace");

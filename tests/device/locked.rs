@@ -2,10 +2,11 @@
 //! `shell` under an enforced SELinux policy. A second connection is root outside of the policy, for what a
 //! test prepares and checks.
 
-use std::process::Output;
 use std::sync::{Mutex, OnceLock};
 
-use crate::adb::{Device, Measures, Turn, connect, text, turn};
+use support::Ran;
+
+use crate::adb::{Device, Measures, Turn, connect, turn};
 use crate::settings::{Settings, reset, settings};
 
 /// The phone, which one test at a time holds. Dropping this after a panic leaves no program running and no
@@ -62,7 +63,7 @@ impl LockedPhone {
     }
 
     /// Runs a shell command as an app's user in this domain: `untrusted_app` or `runas_app`.
-    pub fn as_app(&self, domain: &str, command: &str) -> Output {
+    pub fn as_app(&self, domain: &str, command: &str) -> Ran {
         self.root.shell(&format!("as u0_a123 {domain} '{command}'"))
     }
 
@@ -151,6 +152,6 @@ impl Drop for LockedPhone {
 }
 
 /// Fails if the command's exit status is another one.
-pub fn assert_status(output: &Output, status: i32, what: &str) {
-    assert_eq!(output.status.code(), Some(status), "{what}: {}", text(output));
+pub fn assert_status(output: &Ran, status: i32, what: &str) {
+    assert_eq!(output.code(), Some(status), "{what}: {output}");
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::adb::text;
 use crate::fake_android::FakeAndroid;
 use crate::locked::{LockedPhone, assert_status};
 
@@ -45,7 +44,7 @@ fn every_reason_of_doctor_is_the_kernels() {
     let binary = phone.program("tracebridge");
     let (output, denials) = phone.denials(|| phone.shell.shell(&format!("{binary} doctor --json")));
     assert_status(&output, 0, "doctor --json");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report: Value = output.json();
     let entries = report["paths"].as_array().unwrap();
     let paths: Vec<String> = entries.iter().map(|p| absolute(p["path"].as_str().unwrap())).collect();
     let (access, denied) = truth(&phone, &paths);
@@ -87,7 +86,7 @@ fn doctor_and_list_say_in_few_words_what_shell_may_record() {
     };
     let binary = phone.program("tracebridge");
     let (output, denials) = phone.denials(|| phone.shell.shell(&format!("{binary} doctor")));
-    let told = text(&output);
+    let told = output.said();
     assert_status(&output, 0, "doctor");
     for line in [
         "who      shell (uid 2000), SELinux enforcing, domain u:r:shell:s0",
@@ -109,7 +108,7 @@ fn doctor_and_list_say_in_few_words_what_shell_may_record() {
 
     let (output, denials) = phone.denials(|| phone.shell.shell(&format!("{binary} list --json")));
     assert_status(&output, 0, "list");
-    let categories: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let categories: Value = output.json();
     // What `list` says works, the kernel permits: each event by its own file or by its group's.
     let mut files = Vec::new();
     for category in categories.as_array().unwrap() {
@@ -138,7 +137,7 @@ fn an_app_is_told_that_it_may_write_markers() {
             .as_app(domain, &format!("{binary} wrap --no-record --name in-{domain} -- sh -c \"exit 4\""));
         assert_status(&output, 4, "wrap --no-record");
         let (output, denials) = phone.denials(|| phone.as_app(domain, &format!("{binary} doctor")));
-        let told = text(&output);
+        let told = output.said();
         assert!(!told.contains("needs root") && told.contains("marker"), "{domain}: {told}");
         assert!(denials.len() <= MOST_DENIALS, "doctor as {domain}: {} denials", denials.len());
         let output = phone.as_app(domain, &format!("{binary} record -t 1 -o /dev/null sched"));

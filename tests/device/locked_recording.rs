@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Output;
-use support::until;
+use support::{Ran, until};
 
 use serde_json::Value;
 
-use crate::adb::{DIR, PROGRAMS, scratch, text};
+use crate::adb::{DIR, PROGRAMS, scratch};
 use crate::capture;
 use crate::fake_android::FakeAndroid;
 use crate::journey::json;
@@ -23,7 +22,7 @@ const MOST_NOTES: usize = 6;
 
 /// A recording as the shell of the phone, during which root makes events of all kinds: control groups come
 /// and go, and programs run. Returns the recorder's output.
-fn record_what_root_does(phone: &LockedPhone, arguments: &str) -> Output {
+fn record_what_root_does(phone: &LockedPhone, arguments: &str) -> Ran {
     let binary = phone.program("tracebridge");
     let mut recorder = phone.shell.start_signalled(&format!("{binary} record {arguments}"));
     // It may end by itself when its buffer is full.
@@ -56,7 +55,7 @@ fn assert_not_jammed(phone: &LockedPhone, binary: &str, what: &str) {
     assert!(left.is_empty(), "{what}: left behind: {left}");
     let restored = phone.shell.shell(&format!("{binary} restore"));
     assert_status(&restored, 0, &format!("restore after {what}"));
-    assert!(text(&restored).contains("nothing to put back"), "{what}: {}", text(&restored));
+    assert!(restored.said().contains("nothing to put back"), "{what}: {}", restored.said());
 }
 
 /// The names of the events of a capture.
@@ -103,7 +102,7 @@ fn every_way_to_record_works_on_a_locked_phone_and_leaves_no_trace_of_itself() {
             let arguments = format!("--json -t 6000 -o {DIR}/way.dat {}", way.arguments);
             let (output, denials) = phone.denials(|| record_what_root_does(&phone, &arguments));
             assert_status(&output, 0, &what);
-            let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            let summary: Value = output.json();
             let notes: Vec<&str> =
                 summary["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
             assert!(notes.len() <= MOST_NOTES, "{what}: {notes:#?}");
@@ -156,7 +155,7 @@ fn categories_whose_group_or_whose_single_events_are_open_are_switched_on() {
         phone.root.shell(&format!("kill -INT $(cat {DIR}/running.pid)"));
         let output = recorder.finish();
         assert_status(&output, 0, category);
-        assert!(is_on, "{event} was not on: {}", text(&output));
+        assert!(is_on, "{event} was not on: {}", output.said());
         assert_same(&before, &phone.knobs(), category);
         assert_not_jammed(&phone, &binary, category);
     }
@@ -175,7 +174,7 @@ fn a_group_that_is_partly_on_stays_so() {
     reset(&phone.root);
     assert_status(&output, 0, "record");
     assert_same(&before, &after, "a group that is partly on");
-    assert!(text(&output).contains("cgroup"), "no word of it: {}", text(&output));
+    assert!(output.said().contains("cgroup"), "no word of it: {}", output.said());
     assert_not_jammed(&phone, &binary, "a group that is partly on");
     phone.shell.run(&format!("rm {DIR}/partly.dat"));
 }
@@ -268,7 +267,7 @@ fn what_only_root_may_do_is_refused_without_a_change() {
         let command = format!("{binary} record -t 1 -o {DIR}/refused.dat {arguments}");
         let (output, denials) = phone.denials(|| phone.shell.shell(&command));
         assert_status(&output, 1, &command);
-        let said = text(&output);
+        let said = output.said();
         assert!(said.contains(told), "{command}: {said}");
         assert!(said.matches("Permission denied").count() < 2, "{command}: {said}");
         assert_same(&before, &phone.knobs(), &command);
@@ -314,9 +313,9 @@ fn what_root_left_on_is_told_and_is_no_damage() {
             phone.shell.shell(&format!("{binary} record --json -t 1 -o {DIR}/left.dat sched/sched_switch"));
         assert_status(&output, 0, "record");
         let dat = phone.shell.fetch(&format!("{DIR}/left.dat"), dir.path());
-        let info = support::tracebridge().args(["info", "--json"]).arg(&dat).output().unwrap();
-        let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        (summary["notes"].to_string(), serde_json::from_slice(&info.stdout).expect("JSON"))
+        let info = support::tracebridge().args(["info", "--json"]).arg(&dat).run();
+        let summary: Value = output.json();
+        (summary["notes"].to_string(), info.json())
     };
     // An event whose format this user may not read.
     phone.as_root("echo 1 >/sys/kernel/tracing/events/sched/sched_stat_runtime/enable");
@@ -347,7 +346,7 @@ fn buffers_of_unequal_sizes_do_not_jam_and_keep_their_sizes() {
     let after = phone.knobs();
     reset(&phone.root);
     phone.shell.run(&format!("rm {DIR}/unequal.dat"));
-    assert_same(&before, &after, &format!("with unequal buffers: {}", text(&output)));
+    assert_same(&before, &after, &format!("with unequal buffers: {}", output.said()));
     assert_not_jammed(&phone, &binary, "record with unequal buffers");
 }
 

@@ -139,7 +139,7 @@ fn an_app_may_write_markers_and_nothing_else() {
         let command = format!("printf \"%s\\n\" ./ trace_marker tracing_on trace_pipe events/ | {probe}");
         let output = phone.as_app(domain, &command);
         assert_status(&output, 0, domain);
-        let found = probed(&String::from_utf8_lossy(&output.stdout));
+        let found = probed(&output.stdout);
         for (entry, may) in found {
             assert_eq!(may, if entry == "trace_marker" { "-w-f" } else { HIDDEN }, "{domain}: {entry}");
         }

@@ -26,9 +26,8 @@ fn decoded(pftrace: &Path) -> Option<&'static [Vec<String>]> {
 fn decode(pftrace: &Path) -> Option<Vec<Vec<String>>> {
     let python = adb::python()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/device/pftrace.py");
-    let output = Command::new(python).arg(script).arg(pftrace).output().expect("Python runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8_lossy(&output.stdout);
+    let output = Command::new(python).arg(script).arg(pftrace).run().exited(0);
+    let text = &output.stdout;
     Some(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
 }
 

@@ -79,7 +79,7 @@ fn every_way_to_record_leaves_every_setting() {
     ];
     for (way, status) in ways {
         let output = device.shell(&format!("{binary} {way}"));
-        assert_eq!(output.status.code(), Some(status), "{way}: {}", adb::text(&output));
+        assert_eq!(output.code(), Some(status), "{way}: {}", output.said());
         assert_same(before, &settings(&device), &way);
     }
     device.run(&format!("{binary} start sched -k vfs_read && {binary} dump -o {capture} && {binary} stop"));
@@ -105,9 +105,9 @@ fn only_the_named_functions_are_traced() {
         recording.signal("INT");
         recording.end();
         device.pull(&remote, &dat);
-        let out = support::tracebridge().arg("convert").arg(&dat).arg("-o").arg(&text).output().unwrap();
+        let out = support::tracebridge().arg("convert").arg(&dat).arg("-o").arg(&text).run();
         // On a busy machine the graph of all that a function calls comes faster than it is read.
-        assert!(matches!(out.status.code(), Some(0 | 3)), "{}", adb::text(&out));
+        assert!(matches!(out.code(), Some(0 | 3)), "{}", out.said());
         let text = std::fs::read_to_string(&text).unwrap();
         // The recorder adds the event of new threads to whatever is recorded.
         let is_event =
@@ -124,8 +124,8 @@ fn only_the_named_functions_are_traced() {
         assert!(lines.iter().any(|l| l.contains(part)), "no {part}: {:?}", lines.first());
     }
     let refused = device.shell(&format!("{binary} record -k vfs_read,vfs_raed -o {remote}"));
-    let told = adb::text(&refused);
-    assert_eq!(refused.status.code(), Some(1), "{told}");
+    let told = refused.said();
+    assert_eq!(refused.code(), Some(1), "{told}");
     assert!(told.contains("vfs_raed") && told.contains("available_filter_functions"), "{told}");
     device.run(&format!("rm -f {remote} {DIR}/k.x"));
 }
@@ -147,10 +147,10 @@ fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
         device.run(&format!("sleep 0.5; echo 0 >{online}; sleep 0.5; echo 1 >{online}; sleep 0.5"));
         recording.signal("INT");
         let output = recording.end();
-        assert_eq!(output.status.code(), Some(0), "{}", adb::text(&output));
+        assert_eq!(output.code(), Some(0), "{}", output.said());
         assert_same(before, &settings(&device), "after a CPU went and came back");
         let dat = device.fetch(&remote, dir.path());
-        let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a summary");
+        let summary: serde_json::Value = output.json();
         let of_cpu = |n: usize| summary["cpus"][n]["events"].as_u64().unwrap();
         let info = json(&["info", "--json"], &[&dat]);
         assert_eq!(info["events"].as_u64(), Some(of_cpu(0) + of_cpu(1)), "{summary}");
@@ -183,7 +183,7 @@ fn trace_cmd_reads_a_compressed_capture_of_the_device_binary() {
     let output = recording.end();
     let dat = device.fetch(&remote, dir.path());
     let info = json(&["info", "--json"], &[&dat]);
-    assert_eq!(info["format"], "trace.dat v7 (zstd)", "{}", adb::text(&output));
+    assert_eq!(info["format"], "trace.dat v7 (zstd)", "{}", output.said());
     let ours = capture::read(&dat);
     assert!(ours.len() > 4000, "only {} events, and the app alone writes 4000 markers", ours.len());
     assert_eq!(info["events"].as_u64(), Some(ours.len() as u64));

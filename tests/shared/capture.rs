@@ -85,10 +85,8 @@ pub fn read(dat: &Path) -> Vec<Line> {
 
 /// All events of a capture as `trace-cmd report -t` prints them, by time.
 pub fn trace_cmd_report(dat: &Path) -> Vec<Line> {
-    let output =
-        Command::new("trace-cmd").args(["report", "-t", "-i"]).arg(dat).output().expect("trace-cmd runs");
-    assert!(output.status.success(), "{output:?}");
-    let lines = String::from_utf8_lossy(&output.stdout);
+    let output = Command::new("trace-cmd").args(["report", "-t", "-i"]).arg(dat).run().exited(0);
+    let lines = &output.stdout;
     lines.lines().filter_map(parse_reported).map(|(line, _)| line).collect()
 }
 

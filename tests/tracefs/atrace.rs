@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -25,12 +25,6 @@ pub fn atrace_with(machine: &Machine, state: &Path, flags: &[&Path], args: &[&st
     command.arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(state);
     command.args(flags).arg("atrace").args(args);
     command
-}
-
-/// Runs a command. Returns its standard output as text, and its whole output.
-pub fn output(mut command: Command) -> (String, Output) {
-    let output = command.output().unwrap();
-    (String::from_utf8_lossy(&output.stdout).into_owned(), output)
 }
 
 /// Counts the events of each name that the product's own reader finds in a text.
@@ -57,15 +51,15 @@ fn a_trace_has_the_form_that_callers_expect_and_leaves_no_setting_changed() {
     let before = Knobs::read(&machine.root);
     let state = support::tempdir();
     let _busy = Busy::start();
-    let (text, done) =
-        output(atrace(&machine, state.path(), &["-t", "1", "-b", "4096", "sched", "nonsense", "gfx"]));
-    assert_eq!(done.status.code(), Some(0), "{done:?}");
-    let messages = String::from_utf8_lossy(&done.stderr);
+    let args = ["-t", "1", "-b", "4096", "sched", "nonsense", "gfx"];
+    let done = atrace(&machine, state.path(), &args).run().exited(0);
+    let text = &done.stdout;
+    let messages = &done.stderr;
     assert!(messages.contains("error: unknown tracing category \"nonsense\""), "{messages}");
     assert!(text.starts_with("capturing trace... done\nTRACE:\n# tracer: nop\n"), "{}", &text[..200]);
     let sync = text.find("trace_event_clock_sync: parent_ts=").expect("clock sync");
     assert!(text[sync..].contains("trace_event_clock_sync: realtime_ts="));
-    let counts = counts(&text);
+    let counts = counts(text);
     assert!(counts.0["sched_switch"] > 100 && counts.0["print"] >= 2, "{:?}", counts.0);
     assert_eq!(before.changed(&machine.root), Vec::<String>::new());
 }
@@ -76,9 +70,9 @@ fn a_compressed_trace_in_a_file_holds_the_same_text() {
     let state = support::tempdir();
     let file = state.path().join("out");
     let _busy = Busy::start();
-    let (text, done) =
-        output(atrace(&machine, state.path(), &["-zt1", "-o", file.to_str().unwrap(), "sched"]));
-    assert_eq!((text.as_str(), done.status.code()), ("capturing trace... done\n", Some(0)));
+    let done =
+        atrace(&machine, state.path(), &["-zt1", "-o", file.to_str().unwrap(), "sched"]).run().exited(0);
+    assert_eq!(done.stdout, "capturing trace... done\n");
     let bytes = fs::read(&file).unwrap();
     let zlib = bytes.strip_prefix(b"TRACE:\n").expect("the plain line comes first");
     let mut text = String::new();
@@ -91,18 +85,18 @@ fn a_ring_is_started_dumped_and_stopped_by_three_processes() {
     let Some(machine) = machine() else { return };
     let before = Knobs::read(&machine.root);
     let state = support::tempdir();
-    let run = |args: &[&str]| output(atrace(&machine, state.path(), args));
-    let (text, done) = run(&["--async_start", "-b", "256", "sched"]);
-    assert_eq!((text.as_str(), done.status.code()), ("capturing trace...", Some(0)));
+    let run = |args: &[&str]| atrace(&machine, state.path(), args).run();
+    let done = run(&["--async_start", "-b", "256", "sched"]).exited(0);
+    assert_eq!(done.stdout, "capturing trace...");
     // A second start changes the settings of the first, as AOSP's atrace does.
-    assert!(run(&["--async_start", "-b", "512", "sched"]).1.status.success());
+    run(&["--async_start", "-b", "512", "sched"]).exited(0);
     // The kernel rounds the size up to whole pages.
     let kb = fs::read_to_string(machine.root.join("buffer_size_kb")).unwrap().trim().parse::<u32>().unwrap();
     assert!((512..600).contains(&kb), "{kb}");
     assert_eq!(fs::read_to_string(machine.root.join("options/overwrite")).unwrap(), "1\n");
-    assert!(run(&["--async_dump"]).0.starts_with(" done\nTRACE:\n# tracer"));
-    let (text, done) = run(&["--async_stop"]);
-    assert!(done.status.success() && counts(&text).0["sched_switch"] > 0);
+    assert!(run(&["--async_dump"]).stdout.starts_with(" done\nTRACE:\n# tracer"));
+    let done = run(&["--async_stop"]).exited(0);
+    assert!(counts(&done.stdout).0["sched_switch"] > 0);
     assert_eq!(before.changed(&machine.root), Vec::<String>::new());
 }
 
@@ -113,8 +107,8 @@ fn async_stop_ends_a_trace_that_another_atrace_started() {
     let write = |knob: &str, value: &str| fs::write(machine.root.join(knob), value).unwrap();
     let size = fs::read_to_string(machine.root.join("buffer_size_kb")).unwrap();
     write("events/sched/sched_switch/enable", "1");
-    let (text, done) = output(atrace(&machine, state.path(), &["--async_stop"]));
-    assert!(done.status.success() && text.starts_with(" done\nTRACE:\n"));
+    let done = atrace(&machine, state.path(), &["--async_stop"]).run().exited(0);
+    assert!(done.stdout.starts_with(" done\nTRACE:\n"));
     assert_eq!(fs::read_to_string(machine.root.join("events/sched/sched_switch/enable")).unwrap(), "0\n");
     write("tracing_on", "1");
     write("buffer_size_kb", size.trim());
@@ -142,14 +136,13 @@ fn a_failure_changes_the_exit_status() {
     let Some(machine) = machine() else { return };
     let before = Knobs::read(&machine.root);
     let state = support::tempdir();
-    let (_, done) = output(atrace(&machine, state.path(), &["-t", "0", "-o", "/nonexistent/x", "sched"]));
-    assert_eq!(done.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&done.stderr).contains("/nonexistent/x"));
+    let done = atrace(&machine, state.path(), &["-t", "0", "-o", "/nonexistent/x", "sched"]).run().exited(1);
+    assert!(done.stderr.contains("/nonexistent/x"));
     assert_eq!(before.changed(&machine.root), Vec::<String>::new());
     let mut nowhere = tracebridge();
     nowhere.arg("--tracefs").arg(state.path()).args(["atrace", "sched"]);
-    let (_, done) = output(nowhere);
-    assert_eq!(done.status.code(), Some(255), "AOSP's exit(-1)");
+    let done = nowhere.run();
+    assert_eq!(done.code(), Some(255), "AOSP's exit(-1)");
 }
 
 #[test]
@@ -161,9 +154,9 @@ fn the_binary_acts_as_atrace_if_that_is_its_name() {
     for (args, expected) in [(&["--help"][..], 0), (&["record", "--tracefs"], 255)] {
         let mut command = Command::new(&link);
         command.args(args);
-        let (_, done) = output(command);
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert_eq!(done.status.code(), Some(expected), "{said}");
+        let done = command.run();
+        let said = &done.stderr;
+        assert_eq!(done.code(), Some(expected), "{said}");
         assert!(said.contains("usage: atrace [options]") || said.contains("No trace folder found"), "{said}");
     }
 }
@@ -180,8 +173,7 @@ fn categories_from_a_file_set_the_tags_and_every_property_is_put_back() {
     let file = state.path().join("categories");
     let flags = ["--android-root".as_ref(), state.path()];
     let args = ["-t", "0", "-f", file.to_str().unwrap(), "-a", "com.a,com.b"];
-    let command = atrace_with(&machine, state.path(), &flags, &args);
-    assert!(output(command).1.status.success());
+    atrace_with(&machine, state.path(), &flags, &args).run().exited(0);
     let log = fs::read_to_string(state.path().join("log")).unwrap().replace("debug.atrace.", "");
     assert!(
         log.starts_with("user_initiated=1\napp_0=com.a\napp_1=com.b\napp_number=2\ntags.enableflags=0x4a\n"),
@@ -203,9 +195,9 @@ fn a_signal_ends_the_wait_and_the_trace_early_unless_it_is_ignored() {
         let recorder = Recorder::start(atrace(&machine, state.path(), args), state.path());
         wait(&recorder);
         recorder.signal(Signal::SIGINT);
-        let out = recorder.output();
+        let out = recorder.finish();
         assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}");
-        (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned(), started.elapsed())
+        (out.code(), out.stdout.clone(), started.elapsed())
     };
     let until_it_records = |_: &Recorder| wait_for_tracing(&machine.root);
     let (status, text, _) = interrupted(&["-t", "6000", "sched"], &until_it_records);
@@ -218,7 +210,7 @@ fn a_signal_ends_the_wait_and_the_trace_early_unless_it_is_ignored() {
     let (status, text, _) = interrupted(&["-s", "6000", "-t", "1", "sched"], &until_it_waits);
     assert_eq!((status, text.as_str()), (Some(1), "\ntrace aborted.\n"));
     let started = Instant::now();
-    assert!(output(atrace(&machine, state.path(), &["-s", "1", "-t", "0", "sched"])).1.status.success());
+    atrace(&machine, state.path(), &["-s", "1", "-t", "0", "sched"]).run().exited(0);
     assert!(started.elapsed() >= Duration::from_secs(1));
 }
 
@@ -227,7 +219,7 @@ fn events_and_groups_are_accepted_as_categories_too() {
     let Some(machine) = machine() else { return };
     let state = support::tempdir();
     let _busy = Busy::start();
-    let (text, _) = output(atrace(&machine, state.path(), &["-t", "1", "sched/sched_switch", "task/*"]));
+    let text = atrace(&machine, state.path(), &["-t", "1", "sched/sched_switch", "task/*"]).run().stdout;
     let counts = counts(&text).0;
     assert!(counts["sched_switch"] > 50 && counts["task_newtask"] > 10, "{counts:?}");
     assert!(!counts.contains_key("sched_waking"), "{counts:?}");
@@ -244,9 +236,9 @@ fn the_settings_are_put_back_when_the_reader_has_closed_the_pipe() {
         command.stderr(Stdio::piped());
         let mut recorder = Recorder::start(command, state.path());
         drop(recorder.stdout.take());
-        let out = recorder.output();
-        assert_eq!(out.status.code(), Some(1), "{args:?}: {out:?}");
-        assert!(!String::from_utf8_lossy(&out.stderr).contains("panicked"), "{args:?}: {out:?}");
+        let out = recorder.finish();
+        assert_eq!(out.code(), Some(1), "{args:?}: {out:?}");
+        assert!(!out.stderr.contains("panicked"), "{args:?}: {out:?}");
         assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}");
     }
     drop(busy);
@@ -289,7 +281,7 @@ fn our_text_and_the_trace_file_hold_the_same_events() {
     fs::write(machine.root.join("tracing_on"), "0").unwrap();
     fs::write(machine.root.join("events/enable"), "0").unwrap();
     let by_hand = fs::read_to_string(machine.root.join("trace")).unwrap();
-    let (_, done) = output(atrace(&machine, state.path(), &["--async_dump", "-o", file.to_str().unwrap()]));
+    let done = atrace(&machine, state.path(), &["--async_dump", "-o", file.to_str().unwrap()]).run();
     assert!(done.status.success(), "{done:?}");
     let ours = fs::read_to_string(&file).unwrap();
     let stop = atrace(&machine, state.path(), &["--async_stop"]).stdout(Stdio::null()).status().unwrap();
@@ -356,7 +348,7 @@ fn our_event_lines_have_the_expected_columns() {
     let Some(machine) = machine() else { return };
     let state = support::tempdir();
     let _busy = Busy::start();
-    let (text, _) = output(atrace(&machine, state.path(), &["-t", "1", "sched", "irq", "freq", "workq"]));
+    let text = atrace(&machine, state.path(), &["-t", "1", "sched", "irq", "freq", "workq"]).run().stdout;
     let text = text.strip_prefix("capturing trace... done\nTRACE:\n").expect("the lines before");
     let lines = event_lines(text);
     let wrong: Vec<_> = lines.iter().filter(|l| has_the_columns(l).is_none()).collect();

@@ -37,8 +37,8 @@ pub fn root() -> &'static Path {
 
 /// Runs a command that must succeed.
 pub fn run(command: &mut Command) {
-    let done = command.output().unwrap();
-    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    let done = command.run();
+    assert!(done.status.success(), "{command:?}: {}", done.stderr);
 }
 
 impl CTarget {

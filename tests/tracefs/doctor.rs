@@ -13,9 +13,7 @@ use support::tracebridge;
 fn run(machine: &Machine, state: &Path, args: &[&str]) -> String {
     let mut command = tracebridge();
     command.args(args).arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(state);
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    command.run().exited(0).stdout
 }
 
 fn report(machine: &Machine, state: &Path) -> Value {
@@ -52,15 +50,14 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     assert_eq!(record["capture"]["path"].as_str(), capture.to_str());
     assert!(record["capture"]["bytes"].as_u64() > Some(100_000), "{record}");
 
-    let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
-    assert!(restored.status.success(), "{restored:?}");
+    tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).run().exited(0);
     assert_eq!(before.changed(&machine.root), [""; 0]);
     let told = run(&machine, dir.path(), &["doctor"]);
     assert!(!told.contains("\nrecord ") && !told.contains("\ncapture "), "{told}");
     assert_eq!(report(&machine, dir.path())["records"], Value::Array(Vec::new()));
     // The unfinished capture can be read, as the report of `doctor` says.
-    let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
-    let info: Value = serde_json::from_slice(&info.stdout).unwrap();
+    let info = tracebridge().args(["info", "--json"]).arg(&capture).run();
+    let info: Value = info.json();
     assert!(info["events"].as_u64() > Some(100), "{info}");
 }
 
@@ -111,8 +108,8 @@ fn list_and_record_agree_on_every_category() {
     let list: Value = serde_json::from_str(&run(&machine, dir.path(), &["list", "--json"])).unwrap();
     for category in list.as_array().unwrap() {
         let name = category["name"].as_str().unwrap();
-        let out = record(&machine, dir.path(), &[name, "-t", "0.1", "-b", "64"]).output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
+        let out = record(&machine, dir.path(), &[name, "-t", "0.1", "-b", "64"]).run();
+        let said = out.stderr.clone() + &out.stdout;
         let reason = category["reason"].as_str().unwrap_or_default();
         let expected = match (category["works"].as_bool(), reason.contains("no Android") && name != "pdx") {
             (Some(true), _) => "\"events\":",
@@ -121,11 +118,10 @@ fn list_and_record_agree_on_every_category() {
             (_, false) => "nothing to record",
         };
         assert!(said.contains(expected), "{category}: {out:?}");
-        assert_eq!(out.status.code() == Some(1), expected == "nothing to record", "{category}: {out:?}");
+        assert_eq!(out.code() == Some(1), expected == "nothing to record", "{category}: {out:?}");
     }
-    let out = record(&machine, dir.path(), &["shed", "-t", "0.1"]).output().unwrap();
-    assert_eq!(out.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&out.stderr).contains("did you mean \"sched\"?"), "{out:?}");
+    let out = record(&machine, dir.path(), &["shed", "-t", "0.1"]).run().exited(1);
+    assert!(out.stderr.contains("did you mean \"sched\"?"), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
@@ -133,8 +129,7 @@ fn list_and_record_agree_on_every_category() {
 fn doctor_without_a_tracefs_names_the_command_that_mounts_one() {
     let dir = support::tempdir();
     let nowhere = dir.path().join("nowhere");
-    let out = Command::new(support::binary()).args(["doctor", "--tracefs"]).arg(&nowhere).output().unwrap();
-    assert_eq!(out.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&out.stdout).into_owned();
+    let out = Command::new(support::binary()).args(["doctor", "--tracefs"]).arg(&nowhere).run().exited(1);
+    let told = &out.stdout;
     assert!(told.contains(&format!("mount -t tracefs nodev {}", nowhere.display())), "{told}");
 }

@@ -4,26 +4,22 @@
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::sys::signal::Signal;
 use support::damage::check_damaged_copies;
-use support::{Child, Command, inject_faults, tracebridge};
+use support::{Child, Command, Ran, inject_faults, tracebridge};
 
 use crate::locked_down::{SHELL, for_everybody};
-use crate::recording::{Busy, events, record, summary};
+use crate::recording::{Busy, events, record};
 use crate::tracefs_fixture::{Knobs, Machine, Recorder, machine, wait_for_tracing};
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// Runs a command of the product on this machine's tracefs, with its saved settings in `dir`.
-fn run(machine: &Machine, dir: &Path, args: &[&str]) -> Output {
+fn run(machine: &Machine, dir: &Path, args: &[&str]) -> Ran {
     let mut command = tracebridge();
     command.args(args).arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(dir);
-    command.output().unwrap()
+    command.run()
 }
 
 #[test]
@@ -42,14 +38,14 @@ fn a_recorder_stopped_by_sigstop_is_taken_over_and_ends_in_order() {
         dir.path(),
         &["record", "sched", "--force", "-t", "0.1", "-o", other.to_str().unwrap()],
     );
-    assert_eq!(second.status.code(), Some(0), "{second:?}");
-    assert!(said(&second).contains(&format!("from recorder {}", first.id())), "{second:?}");
-    let first = first.output();
-    assert_eq!(summary(&first)["ended_by"], "signal SIGTERM", "{first:?}");
+    assert_eq!(second.code(), Some(0), "{second:?}");
+    assert!(second.stderr.contains(&format!("from recorder {}", first.id())), "{second:?}");
+    let first = first.finish();
+    assert_eq!(first.json()["ended_by"], "signal SIGTERM", "{first:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
     for capture in [dir.path().join("x.dat"), other] {
-        let info = tracebridge().arg("info").arg(&capture).output().unwrap();
-        assert!(matches!(info.status.code(), Some(0 | 3)), "{info:?}");
+        let info = tracebridge().arg("info").arg(&capture).run();
+        assert!(matches!(info.code(), Some(0 | 3)), "{info:?}");
     }
 }
 
@@ -59,9 +55,9 @@ fn a_message_reports_that_a_flight_recorder_was_ended_by_force() {
     let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
     assert_eq!(run(&machine, dir.path(), &["start", "sched"]).status.code(), Some(0));
-    let out = record(&machine, dir.path(), &["sched", "--force", "-t", "0.2"]).output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
-    assert!(said(&out).contains("ended the flight recorder"), "{out:?}");
+    let out = record(&machine, dir.path(), &["sched", "--force", "-t", "0.2"]).run();
+    assert_eq!(out.code(), Some(0), "{out:?}");
+    assert!(out.stderr.contains("ended the flight recorder"), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
@@ -83,11 +79,11 @@ fn the_next_recorder_removes_the_instance_of_a_killed_recorder_when_it_ends() {
             first.kill().unwrap();
             first.wait().unwrap();
         }
-        let second = record(&machine, dir.path(), &second).output().unwrap();
+        let second = record(&machine, dir.path(), &second).run();
         let _ = first.wait();
-        assert_eq!(second.status.code(), Some(0), "{second:?}");
+        assert_eq!(second.code(), Some(0), "{second:?}");
         let told = if force { "took the trace buffer over" } else { "put back" };
-        assert!(said(&second).contains(told), "{second:?}");
+        assert!(second.stderr.contains(told), "{second:?}");
         assert!(!instance.exists(), "force: {force}");
         assert_eq!(before.changed(&machine.root), [""; 0]);
     }
@@ -100,17 +96,15 @@ fn a_flight_recorder_whose_instance_was_removed_is_reported_and_can_be_restored(
     let before = Knobs::read(&machine.root);
     let name = machine.instance_name("flight");
     let started = run(&machine, dir.path(), &["start", "sched", "--instance", &name]);
-    assert_eq!(started.status.code(), Some(0), "{started:?}");
+    assert_eq!(started.code(), Some(0), "{started:?}");
     fs::remove_dir(machine.instance_dir(&name)).unwrap();
     let stop = run(&machine, dir.path(), &["stop", "--instance", &name]);
-    assert_eq!(stop.status.code(), Some(1));
+    assert_eq!(stop.code(), Some(1));
     assert!(
-        said(&stop).contains(&format!("instances/{name}")) && said(&stop).contains("restore --flight"),
+        stop.stderr.contains(&format!("instances/{name}")) && stop.stderr.contains("restore --flight"),
         "{stop:?}"
     );
-    let restored =
-        tracebridge().args(["restore", "--flight", "--state-dir"]).arg(dir.path()).output().unwrap();
-    assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+    tracebridge().args(["restore", "--flight", "--state-dir"]).arg(dir.path()).run().exited(0);
     assert_eq!(before.changed(&machine.root), [""; 0]);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "a record is left");
 }
@@ -127,13 +121,12 @@ fn an_instance_that_another_process_has_open_is_left_with_a_note_and_restore_rem
     wait_for_tracing(&instance);
     let held = fs::File::open(instance.join("per_cpu/cpu0/trace_pipe_raw")).unwrap();
     recorder.signal(Signal::SIGINT);
-    let out = recorder.output();
-    let notes = summary(&out)["notes"].to_string();
+    let out = recorder.finish();
+    let notes = out.json()["notes"].to_string();
     assert!(notes.contains(&name) && notes.contains("tracebridge restore"), "{out:?}");
     assert!(instance.exists());
     drop(held);
-    let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
-    assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+    tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).run().exited(0);
     assert!(!instance.exists());
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
@@ -151,18 +144,18 @@ fn a_buffer_that_another_tracer_has_mapped_is_refused_and_an_instance_can_record
     };
     let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
-    let refused = record(&machine, dir.path(), &["sched", "-b", "3000", "-t", "1"]).output().unwrap();
+    let refused = record(&machine, dir.path(), &["sched", "-b", "3000", "-t", "1"]).run();
     let name = machine.instance_name("beside");
     let beside = ["sched", "-b", "3000", "-t", "0.1", "--instance", &name];
-    let beside = record(&machine, dir.path(), &beside).output().unwrap();
+    let beside = record(&machine, dir.path(), &beside).run();
     // SAFETY: `map` was mapped above with this length, and nothing uses it.
     unsafe { munmap(map, 4096) }.unwrap();
-    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert_eq!(refused.code(), Some(1), "{refused:?}");
     assert!(
-        said(&refused).contains("buffer_size_kb") && said(&refused).contains("--instance"),
+        refused.stderr.contains("buffer_size_kb") && refused.stderr.contains("--instance"),
         "{refused:?}"
     );
-    assert_eq!(beside.status.code(), Some(0), "{beside:?}");
+    assert_eq!(beside.code(), Some(0), "{beside:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
@@ -174,15 +167,15 @@ fn a_user_without_permission_gets_an_error_that_names_the_remedy() {
     let as_shell = |args: &[&str]| {
         let mut command = Command::new(&program);
         command.args(args).arg("--state-dir").arg(dir.path()).uid(SHELL).gid(SHELL).current_dir(dir.path());
-        command.output().unwrap()
+        command.run()
     };
     let root = machine.root.to_str().unwrap();
     for command in ["record", "start", "dump", "stop"] {
         let mut args = vec![command, "--tracefs", root];
         args.extend(matches!(command, "record" | "start").then_some("sched"));
         let out = as_shell(&args);
-        let told = said(&out);
-        assert_eq!(out.status.code(), Some(1), "{out:?}");
+        let told = &out.stderr;
+        assert_eq!(out.code(), Some(1), "{out:?}");
         assert!(
             told.contains(root) && told.contains("refused by owner and mode (root:"),
             "{command}: {told}"
@@ -194,10 +187,10 @@ fn a_user_without_permission_gets_an_error_that_names_the_remedy() {
     assert_eq!(run(&machine, dir.path(), &["start", "sched"]).status.code(), Some(0));
     let restore = as_shell(&["restore", "--flight"]);
     let stopped = run(&machine, dir.path(), &["stop"]);
-    assert_eq!(restore.status.code(), Some(0), "{restore:?}");
-    let told = String::from_utf8_lossy(&restore.stdout).into_owned();
+    assert_eq!(restore.code(), Some(0), "{restore:?}");
+    let told = &restore.stdout;
     assert!(told.contains("nothing to put back"), "{told}");
-    assert_eq!(stopped.status.code(), Some(0), "{stopped:?}");
+    assert_eq!(stopped.code(), Some(0), "{stopped:?}");
 }
 
 #[test]
@@ -227,14 +220,14 @@ fn a_full_disk_names_the_path_and_the_free_bytes_also_when_compressing() {
             capture.to_str().unwrap(),
         ],
     );
-    assert_eq!(out.status.code(), Some(3), "{out:?}");
+    assert_eq!(out.code(), Some(3), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
     assert_eq!(fs::read_dir(dir).unwrap().count(), 1, "only the capture is left");
-    let error = summary(&out)["error"].to_string();
+    let error = out.json()["error"].to_string();
     assert!(error.contains(capture.to_str().unwrap()) && error.contains("bytes free"), "{error}");
-    assert!(events(&summary(&out)) > 1000);
-    let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
-    let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+    assert!(events(&out.json()) > 1000);
+    let info = tracebridge().args(["info", "--json"]).arg(&capture).run();
+    let info: serde_json::Value = info.json();
     assert!(info["events"].as_u64() > Some(1000), "{info}");
 }
 
@@ -243,8 +236,7 @@ fn a_damaged_recording_is_refused_or_read_in_part() {
     let bytes = {
         let Some(machine) = machine() else { return };
         let dir = support::tempdir();
-        let out = record(&machine, dir.path(), &["sched", "-t", "0.5"]).output().unwrap();
-        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        record(&machine, dir.path(), &["sched", "-t", "0.5"]).run().exited(0);
         fs::read(dir.path().join("x.dat")).unwrap()
     };
     check_damaged_copies("short.dat", &bytes);
@@ -281,9 +273,9 @@ fn a_recorder_beside_six_busy_loops_loses_nothing() {
     (0..2).for_each(|_| load.start("dd", &["if=/dev/zero", "of=/dev/null", "bs=1"]));
     let run = |args: &[&str]| {
         let out = record(&machine, dir.path(), &[&["sched", "raw_syscalls/*", "-b", "20480"], args].concat());
-        let out = { out }.output().unwrap();
-        let told = summary(&out);
-        (out.status.code(), told)
+        let out = { out }.run();
+        let told = out.json();
+        (out.code(), told)
     };
     let (status, told) = run(&["-t", "2"]);
     assert_eq!(told["scheduling"], "real-time 1", "{told}");
@@ -314,11 +306,9 @@ fn a_capture_whose_recorder_was_killed_says_that_it_is_not_finished() {
     wait_for_tracing(&machine.root);
     recorder.kill().unwrap();
     recorder.wait().unwrap();
-    let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
-    assert_eq!(restored.status.code(), Some(0), "{restored:?}");
-    let info = tracebridge().arg("info").arg(dir.path().join("x.dat")).output().unwrap();
-    assert_eq!(info.status.code(), Some(3), "{info:?}");
-    assert!(String::from_utf8_lossy(&info.stdout).contains("the recorder was killed"), "{info:?}");
+    tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).run().exited(0);
+    let info = tracebridge().arg("info").arg(dir.path().join("x.dat")).run().exited(3);
+    assert!(info.stdout.contains("the recorder was killed"), "{info:?}");
 }
 
 #[test]
@@ -331,12 +321,8 @@ fn a_stream_whose_reader_has_gone_before_its_head_is_a_failure() {
     command.arg("--state-dir").arg(dir.path());
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let out = command.stdout(writer).output().unwrap();
-    assert_eq!(out.status.code(), Some(1), "{out:?}");
-    assert!(
-        String::from_utf8_lossy(&out.stderr).contains("the reader of the stream has gone away"),
-        "{out:?}"
-    );
+    let out = command.stdout(writer).run().exited(1);
+    assert!(out.stderr.contains("the reader of the stream has gone away"), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
@@ -358,10 +344,9 @@ fn a_recorder_with_few_file_descriptors_ends_and_changes_no_setting() {
             .arg(dir.path())
             .arg("-o")
             .arg(dir.path().join("x.dat"))
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{limit}: {}: {said}", output.status);
+            .run();
+        let said = &output.stderr;
+        assert!(matches!(output.code(), Some(0 | 1 | 3)), "{limit}: {}: {said}", output.status);
         assert_eq!(before.changed(&machine.root), Vec::<String>::new(), "{limit}: {said}");
     }
 }

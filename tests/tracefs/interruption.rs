@@ -164,8 +164,7 @@ fn a_start_that_fails_leaves_no_instance() {
         let _ = fs::write(full.path().join("fill"), [0; 8192]);
         let mut start = tracebridge();
         start.args(["start", "sched", "--instance", &name, "--tracefs"]).arg(&machine.root);
-        let out = start.arg("--state-dir").arg(full.path()).output().unwrap();
-        assert_eq!(out.status.code(), Some(1), "{out:?}");
+        let out = start.arg("--state-dir").arg(full.path()).run().exited(1);
         assert!(!instance.exists(), "{out:?}");
     }
     for args in [
@@ -180,8 +179,7 @@ fn a_start_that_fails_leaves_no_instance() {
         if !args.contains(&"--state-dir") {
             failing.arg("--state-dir").arg(dir.path());
         }
-        let out = failing.args(["--instance", &name]).current_dir(dir.path()).output().unwrap();
-        assert_eq!(out.status.code(), Some(1), "{out:?}");
+        let out = failing.args(["--instance", &name]).current_dir(dir.path()).run().exited(1);
         assert!(!instance.exists(), "{args:?}: {out:?}");
     }
     assert_eq!(before.changed(&machine.root), [""; 0]);
@@ -228,8 +226,7 @@ fn dump_and_stop_end_at_sigterm_while_their_reader_stalls() {
     let Some(machine) = machine() else { return };
     let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
-    let out = command(&machine, dir.path(), "start").args(["sched", "irq/*", "-b", "2048"]).output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    command(&machine, dir.path(), "start").args(["sched", "irq/*", "-b", "2048"]).run().exited(0);
     for name in ["dump", "stop"] {
         let mut reading = command(&machine, dir.path(), name);
         reading.args(["-o", "-"]).stderr(Stdio::piped());
@@ -295,9 +292,8 @@ fn launch_ends_at_sigterm_although_am_does_not() {
 fn a_list_of_names_that_never_ends_is_refused() {
     let Some(machine) = machine() else { return };
     let dir = support::tempdir();
-    let out = atrace(&machine, dir.path(), &["-t", "0", "-f", "/dev/zero"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&out.stderr).contains("more than 1 MiB"), "{out:?}");
-    let out = record(&machine, dir.path(), &["-f", "/dev/zero"]).output().unwrap();
-    assert_eq!(out.status.code(), Some(1), "{out:?}");
-    assert!(String::from_utf8_lossy(&out.stderr).contains("more than 1 MiB"), "{out:?}");
+    let out = atrace(&machine, dir.path(), &["-t", "0", "-f", "/dev/zero"]).run();
+    assert!(out.stderr.contains("more than 1 MiB"), "{out:?}");
+    let out = record(&machine, dir.path(), &["-f", "/dev/zero"]).run().exited(1);
+    assert!(out.stderr.contains("more than 1 MiB"), "{out:?}");
 }

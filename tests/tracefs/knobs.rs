@@ -88,9 +88,9 @@ fn every_mode_leaves_every_knob_as_it_was() {
         for (args, exits) in MODES {
             let args: Vec<&str> =
                 args.iter().map(|arg| if *arg == INSTANCE { &instance } else { *arg }).collect();
-            let out = command(&args).output().unwrap();
-            let error = String::from_utf8_lossy(&out.stderr).into_owned();
-            assert!(out.status.code().is_some_and(|code| exits.contains(&code)), "{args:?}: {error}");
+            let out = command(&args).run();
+            let error = &out.stderr;
+            assert!(out.code().is_some_and(|code| exits.contains(&code)), "{args:?}: {error}");
             assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}, {unusual}");
         }
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
@@ -103,7 +103,7 @@ fn every_mode_leaves_every_knob_as_it_was() {
         for args in
             [&["start", "sched"][..], &["dump", "-o", "d.dat"], &["stop", "-o", "s.dat", "--compress"]]
         {
-            assert_eq!(command(args).output().unwrap().status.code(), Some(0), "{args:?}");
+            command(args).run().exited(0);
         }
         assert_eq!(before.changed(&machine.root), [""; 0], "start, dump, stop, {unusual}");
         drop(set);

@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Output, Stdio};
-use support::{Command, until};
+use std::process::Stdio;
+use support::{Command, Ran, until};
 
 use nix::sys::signal::Signal;
 
@@ -43,9 +43,8 @@ fn an_apps_start_is_recorded_with_its_method_trace_beside_it() {
         .arg(android.path())
         .args(["com.app", "sched", "--settle", "0", "-o"])
         .arg(&capture);
-    let out = launch.output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
-    let said = String::from_utf8_lossy(&out.stderr);
+    let out = launch.run().exited(0);
+    let said = &out.stderr;
     assert!(said.contains("TotalTime: 512") && said.contains("start.trace (8 bytes)"), "{said}");
     let log = fs::read_to_string(android.path().join("log")).unwrap();
     let profile = android.path().join("start.trace");
@@ -86,9 +85,9 @@ impl Launch {
     }
 
     /// Checks that `launch` failed with this message and left no setting changed.
-    fn failed(&self, machine: &Machine, out: &Output, said: &str) {
-        assert_eq!(out.status.code(), Some(1), "{out:?}");
-        let stderr = String::from_utf8_lossy(&out.stderr);
+    fn failed(&self, machine: &Machine, out: &Ran, said: &str) {
+        assert_eq!(out.code(), Some(1), "{out:?}");
+        let stderr = &out.stderr;
         assert!(stderr.contains(said), "{stderr}");
         assert_eq!(self.knobs.changed(&machine.root), [""; 0]);
         let names = fs::read_dir(self.android.path()).unwrap().flatten().map(|entry| entry.file_name());
@@ -103,7 +102,7 @@ const HANGS: &str = "case $1 in start) exec sleep 6000;; esac";
 fn an_app_that_does_not_start_is_a_failure() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, "echo 'Error type 3'");
-    let out = launch.command.args(["com.app/.Main", "sched"]).output().unwrap();
+    let out = launch.command.args(["com.app/.Main", "sched"]).run();
     launch.failed(&machine, &out, "com.app/.Main did not start: Error type 3");
     assert!(!launch.log().contains("am profile"), "there is nothing to stop");
 }
@@ -113,7 +112,7 @@ fn an_app_that_is_not_installed_is_an_error_before_anything_is_done() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, "");
     fs::write(launch.android.path().join("bin/cmd"), "#!/bin/sh\necho No activity found\n").unwrap();
-    let out = launch.command.args(["com.none", "sched"]).output().unwrap();
+    let out = launch.command.args(["com.none", "sched"]).run();
     launch.failed(&machine, &out, "com.none has no activity to start (No activity found): is it installed?");
     assert_eq!(launch.log(), "");
     assert!(!launch.capture().exists());
@@ -124,7 +123,7 @@ fn launch_on_a_linux_without_android_is_an_error() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, "");
     launch.command = command(&machine, launch.android.path(), "launch");
-    let out = launch.command.args(["com.app", "sched"]).output().unwrap();
+    let out = launch.command.args(["com.app", "sched"]).run();
     launch.failed(&machine, &out, "starting an app needs Android");
 }
 
@@ -132,7 +131,7 @@ fn launch_on_a_linux_without_android_is_an_error() {
 fn a_launch_that_does_not_end_is_given_up_when_the_time_is_over() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, HANGS);
-    let out = launch.command.args(["com.app/.Main", "sched", "-t", "1"]).output().unwrap();
+    let out = launch.command.args(["com.app/.Main", "sched", "-t", "1"]).run();
     launch.failed(&machine, &out, "the recording ended (time) before the launch of com.app/.Main did");
     // The profiler and the recording are stopped, and the capture holds the events until then.
     assert!(launch.log().ends_with("am profile stop com.app\n"), "{}", launch.log());
@@ -148,7 +147,7 @@ fn ctrl_c_in_the_middle_of_a_launch_stops_both() {
     let recorder = Recorder::start(command, launch.android.path());
     until("the call of am start", || launch.log().contains("am start"));
     recorder.signal(Signal::SIGINT);
-    let out = recorder.output();
+    let out = recorder.finish();
     launch.failed(
         &machine,
         &out,
@@ -163,7 +162,7 @@ fn a_start_can_be_recorded_without_the_profiler() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, "case $1 in start) echo Status: ok;; esac");
     launch.command.args(["com.app/.Main", "sched", "--settle", "0", "--no-profile"]);
-    assert_eq!(launch.command.output().unwrap().status.code(), Some(0));
+    launch.command.run().exited(0);
     assert_eq!(launch.log(), "am force-stop com.app\nam start -S -W -n com.app/.Main\n");
 }
 
@@ -172,8 +171,7 @@ fn the_clock_and_the_format_of_the_method_trace_reach_am() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, STARTS);
     let options = ["--streaming", "--clock-type", "dual", "--profiler-output-version", "2", "--settle", "0"];
-    let out = launch.command.args(["com.app/.Main", "sched"]).args(options).output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    launch.command.args(["com.app/.Main", "sched"]).args(options).run().exited(0);
     let trace = launch.android.path().join("start.trace");
     let log = format!(
         "am force-stop com.app\nam start -S -W --start-profiler {} --streaming --clock-type dual \
@@ -196,8 +194,7 @@ fn an_option_that_an_older_android_does_not_know_is_named_with_its_release() {
         printf '#!/bin/sh\n' >setprop; chmod 755 getprop setprop"#;
     let bin = launch.android.path().join("bin");
     assert!(Command::new("sh").arg("-c").arg(write).arg(&bin).status().unwrap().success());
-    let out =
-        launch.command.args(["com.app/.Main", "sched", "--profiler-output-version", "2"]).output().unwrap();
+    let out = launch.command.args(["com.app/.Main", "sched", "--profiler-output-version", "2"]).run();
     let said = "Android 13 does not know the option --profiler-output-version of its `am`: leave it out";
     launch.failed(&machine, &out, said);
 }
@@ -216,8 +213,7 @@ fn a_warm_start_leaves_the_process_alone() {
     let dir = launch.android.path();
     assert!(Command::new("sh").args(["-c", write]).current_dir(dir).status().unwrap().success());
     let args = ["com.app/.Main", "sched", "--settle", "0", "--no-profile", "--warm"];
-    let out = launch.command.args(args).output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    launch.command.args(args).run().exited(0);
     assert_eq!(
         launch.log(),
         "am start -W -n com.app/.Main\ninput keyevent HOME\n\
@@ -234,8 +230,7 @@ fn the_always_on_tracer_starts_as_soon_as_the_process_is_there() {
     ] {
         let mut launch = Launch::new(&machine, HAS_ALWAYS_ON);
         let args = ["com.app/.Main", "sched", "-t", "30", "--settle", "0", option];
-        let out = launch.command.args(args).output().unwrap();
-        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        launch.command.args(args).run().exited(0);
         let log = launch.log();
         let trace = launch.android.path().join("start.trace");
         let calls: Vec<&str> = log.lines().collect();
@@ -254,9 +249,8 @@ fn a_build_without_the_always_on_tracer_is_told_and_the_capture_is_there() {
     let am = "case \"$1 $2\" in start*) echo 'Status: ok';; profile*) echo 'Error: unknown command';; esac";
     let mut launch = Launch::new(&machine, am);
     let args = ["com.app/.Main", "sched", "--settle", "0", "--low-overhead"];
-    let out = launch.command.args(args).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(3), "{said}");
+    let out = launch.command.args(args).run().exited(3);
+    let said = &out.stderr;
     let expected = "the always-on tracer did not start in com.app: Error: unknown command. Few builds of Android have it";
     assert!(said.contains(expected), "{said}");
     assert!(!launch.log().contains("lowoverhead stop"), "{}", launch.log());

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use support::Command;
 
-use crate::recording::{Busy, events, reported, summary};
+use crate::recording::{Busy, events, reported};
 use crate::tracefs_fixture::{Knobs, machine};
 
 /// The user id of Android's `shell`.
@@ -108,7 +108,7 @@ fn the_shell_of_a_locked_down_device_records_sched() {
     let as_shell = |args: &[&str]| {
         let mut command = Command::new(&program);
         command.args(args).arg("--tracefs").arg(&machine.root).uid(SHELL).gid(SHELL).current_dir(dir.path());
-        command.output().unwrap()
+        command.run()
     };
     let capture = dir.path().join("x.dat");
     let state = dir.path().to_str().unwrap();
@@ -116,7 +116,7 @@ fn the_shell_of_a_locked_down_device_records_sched() {
         ["record", "sched", "-t", "1", "--json", "--state-dir", state, "-o", capture.to_str().unwrap()];
 
     let refused = as_shell(&args);
-    assert_eq!(refused.status.code(), Some(1), "nothing is permitted yet: {refused:?}");
+    assert_eq!(refused.code(), Some(1), "nothing is permitted yet: {refused:?}");
 
     let before = Knobs::read(&machine.root);
     let opened = like_a_phone(&machine.root);
@@ -128,24 +128,24 @@ fn the_shell_of_a_locked_down_device_records_sched() {
     drop(busy);
     let doctor = as_shell(&["doctor"]);
     drop(opened);
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
-    assert!(events(&summary(&out)) > 100, "{out:?}");
+    assert_eq!(out.code(), Some(0), "{out:?}");
+    assert!(events(&out.json()) > 100, "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
     // The capture is the last recording's.
     if let Some(lines) = reported(&capture) {
-        assert_eq!(lines, events(&summary(&again)));
+        assert_eq!(lines, events(&again.json()));
     }
     // The summary's notes name each knob that was refused.
-    let notes = summary(&out)["notes"].to_string();
+    let notes = out.json()["notes"].to_string();
     assert!(notes.contains("record-cmd") && notes.contains("refused by owner and mode (root:"), "{notes}");
     for irq in [group, again] {
         // Nothing is left behind that would keep the second one out.
-        assert_eq!((irq.status.code(), &*irq.stderr), (Some(0), &b""[..]), "{irq:?}");
-        assert!(events(&summary(&irq)) > 100, "{irq:?}");
+        assert_eq!((irq.code(), &*irq.stderr), (Some(0), ""), "{irq:?}");
+        assert!(events(&irq.json()) > 100, "{irq:?}");
     }
     let formats = fs::read(&capture).unwrap();
     let name = b"name: irq_handler_entry\n";
     assert!(formats.windows(name.len()).any(|w| w == name), "the group's events are recorded");
-    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    let told = &doctor.stdout;
     assert!(told.contains("set_event") || told.contains("current_tracer"), "{told}");
 }

@@ -240,9 +240,8 @@ fn the_examples_build_with_cmake_and_write_their_markers() {
 
 /// Thread id and text of each marker of a trace, in order of time.
 fn threads_and_markers(trace: &Path) -> Vec<(u32, String)> {
-    let out = tracebridge().args(["convert", "--format", "systrace", "-o", "-"]).arg(trace).output().unwrap();
-    assert!(out.status.success(), "{out:?}");
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let out = tracebridge().args(["convert", "--format", "systrace", "-o", "-"]).arg(trace).run().exited(0);
+    let text = &out.stdout;
     let marker = |line: &str| {
         let (head, marker) = line.split_once(": tracing_mark_write: ")?;
         let tid = head.split_once(" (")?.0.rsplit_once('-')?.1.trim().parse().ok()?;
@@ -260,10 +259,8 @@ fn spans_come_out_balanced_in_the_merged_trace() {
     let trace = dir.path().join("x.pftrace");
     let mut wrap = command(&machine, dir.path(), "wrap");
     wrap.env("TRACEBRIDGE_TRACEFS", &machine.root).env("TRACEBRIDGE_TAGS", "app");
-    let out = wrap.arg("-o").arg(&capture).args(["sched", "--"]).arg(program).output().unwrap();
-    assert!(out.status.success(), "{out:?}");
-    let out = tracebridge().arg("merge").arg(&capture).arg("-o").arg(&trace).output().unwrap();
-    assert!(out.status.success(), "{out:?}");
+    wrap.arg("-o").arg(&capture).args(["sched", "--"]).arg(program).run().exited(0);
+    tracebridge().arg("merge").arg(&capture).arg("-o").arg(&trace).run().exited(0);
 
     let all = threads_and_markers(&trace);
     // `wrap` writes markers of its own, around the program.

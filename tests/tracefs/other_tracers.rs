@@ -11,14 +11,14 @@ use nix::libc;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::recording::{Busy, events, record, summary};
+use crate::recording::{Busy, events, record};
 use crate::tracefs_fixture::{Knobs, Recorder, machine, wait_for_tracing, written};
 use support::{tracebridge, until};
 
 /// The answer of `info` about a capture, and its exit status.
 fn info(capture: &Path) -> (Value, Option<i32>) {
-    let out = tracebridge().args(["info", "--json"]).arg(capture).output().unwrap();
-    (serde_json::from_slice(&out.stdout).unwrap(), out.status.code())
+    let out = tracebridge().args(["info", "--json"]).arg(capture).run();
+    (out.json(), out.code())
 }
 
 #[test]
@@ -29,13 +29,12 @@ fn two_recorders_with_different_state_directories_exclude_each_other() {
     let first = record(&machine, first_dir.path(), &["sched", "-t", "600"]);
     let first = Recorder::start(first, first_dir.path());
     wait_for_tracing(&machine.root);
-    let second = record(&machine, second_dir.path(), &["sched", "-t", "0.1"]).output().unwrap();
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert_eq!(second.status.code(), Some(1), "{second:?}");
+    let second = record(&machine, second_dir.path(), &["sched", "-t", "0.1"]).run();
+    let said = &second.stderr;
+    assert_eq!(second.code(), Some(1), "{second:?}");
     assert!(said.contains(&format!("another recorder (pid {})", first.id())), "{said}");
-    let third = record(&machine, second_dir.path(), &["sched", "-t", "0.1", "--force"]).output().unwrap();
-    assert_eq!(third.status.code(), Some(0), "{third:?}");
-    assert_eq!(summary(&first.output())["ended_by"], "signal SIGTERM");
+    record(&machine, second_dir.path(), &["sched", "-t", "0.1", "--force"]).run().exited(0);
+    assert_eq!(first.finish().json()["ended_by"], "signal SIGTERM");
 }
 
 #[test]
@@ -61,10 +60,10 @@ fn what_another_reader_takes_is_counted_and_told_and_the_reader_is_named() {
         pages >= 50
     });
     recorder.signal(Signal::SIGINT);
-    let out = recorder.output();
+    let out = recorder.finish();
     drop(busy);
-    assert_eq!(out.status.code(), Some(3), "{out:?}");
-    let told = summary(&out);
+    assert_eq!(out.code(), Some(3), "{out:?}");
+    let told = out.json();
     let taken: u64 = told["cpus"].as_array().unwrap().iter().map(|cpu| cpu["taken"].as_u64().unwrap()).sum();
     assert!(taken > 0, "{told}");
     let reader = format!("(pid {}) reads this trace buffer too", std::process::id());
@@ -101,9 +100,9 @@ fn a_tracer_that_takes_the_buffer_over_is_noticed_and_keeps_its_settings() {
     write("trace_clock", "global");
     write("tracing_on", "1");
     recorder.signal(Signal::SIGCONT);
-    let out = recorder.output();
-    assert_eq!(out.status.code(), Some(3), "{out:?}");
-    let told = summary(&out);
+    let out = recorder.finish();
+    assert_eq!(out.code(), Some(3), "{out:?}");
+    let told = out.json();
     assert_eq!(told["ended_by"], "another program", "{told}");
     let changes = told["taken_over"]["changes"].to_string();
     assert!(changes.contains("buffer_size_kb from 51") && changes.contains("trace_clock from"), "{told}");
@@ -124,6 +123,5 @@ fn a_tracer_that_takes_the_buffer_over_is_noticed_and_keeps_its_settings() {
     before.put_back(&machine.root);
     assert_eq!(before.changed(&machine.root), [""; 0]);
     write("trace_clock", written(&found_clock));
-    let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
-    assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+    tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).run().exited(0);
 }

@@ -24,8 +24,8 @@ fn planted(machine: &Machine, cause: &str) -> Option<(Value, Value)> {
     }
     let said = said.exited(0);
     let why = tracebridge().args(["why", "--json", "--slice", "planted"]).arg(&capture).run();
-    let why: Value = serde_json::from_str(&why.exited_with_one_of(&[0, 3]).stdout).unwrap();
-    Some((serde_json::from_str(&said.stdout).unwrap(), why["spans"][0].clone()))
+    let why = why.exited_with_one_of(&[0, 3]).json();
+    Some((said.json(), why["spans"][0].clone()))
 }
 
 /// The path of the largest cause, by the names of causes, and its ns.
@@ -62,12 +62,8 @@ fn played(machine: &Machine, release: &str) -> (Value, Value) {
     let said = player.arg("-o").arg(dir.path().join("launch.trace")).run().exited(0);
     stop(recorder);
     let mut info = tracebridge();
-    let info = info.args(["info", "--json", "--frames"]).arg(dir.path().join("x.dat")).output().unwrap();
-    let json = |text: &[u8]| {
-        let text = String::from_utf8_lossy(text);
-        serde_json::from_str(text.trim()).unwrap_or_else(|error| panic!("{error}: {text}"))
-    };
-    (json(said.stdout.as_bytes()), json(&info.stdout))
+    let info = info.args(["info", "--json", "--frames"]).arg(dir.path().join("x.dat")).run();
+    (said.json(), info.json())
 }
 
 /// A moment that the player read from the clock just before it wrote the marker: the marker lies at it or

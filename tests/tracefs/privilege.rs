@@ -3,13 +3,13 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
-use support::{Command, until};
+use std::process::Stdio;
+use support::{Command, Ran, until};
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 
-use crate::recording::{record, summary};
+use crate::recording::record;
 use crate::tracefs_fixture::{Instance, Knobs, Machine, Recorder, machine, wait_for_tracing};
 use crate::wrap::command;
 use support::tracebridge;
@@ -29,7 +29,7 @@ fn shared() -> tempfile::TempDir {
 fn attack(dir: &Path, script: &str) {
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).current_dir(dir).uid(ATTACKER).gid(ATTACKER);
-    let out = shell.output().unwrap();
+    let out = shell.run();
     assert!(out.status.success(), "{script}: {out:?}");
 }
 
@@ -53,18 +53,14 @@ fn forged(pid: u32, tracefs: &Path, setting: &str) -> String {
     )
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
-}
-
 /// Runs a command of the product as root, with its saved settings in or below `dir`.
-fn as_root(machine: &Machine, dir: &Path, name: &str, args: &[&str]) -> Output {
+fn as_root(machine: &Machine, dir: &Path, name: &str, args: &[&str]) -> Ran {
     let mut run = command(machine, dir, name);
     if name == "restore" {
         run = tracebridge();
         run.arg("restore").arg("--state-dir").arg(dir);
     }
-    run.args(args).current_dir(dir).output().unwrap()
+    run.args(args).current_dir(dir).run()
 }
 
 #[test]
@@ -90,8 +86,8 @@ fn a_planted_record_makes_root_write_nothing() {
     for name in ["doctor", "restore", "record", "restore"] {
         let args: &[&str] = if name == "record" { &["sched", "-t", "0.1"] } else { &[] };
         let out = as_root(&machine, dir.path(), name, args);
-        assert_eq!(out.status.code(), Some(0), "{name}: {out:?}");
-        assert!(!said(&out).contains("put back 1"), "{name}: {out:?}");
+        assert_eq!(out.code(), Some(0), "{name}: {out:?}");
+        assert!(!out.said().contains("put back 1"), "{name}: {out:?}");
     }
     assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
     assert!(empty.exists());
@@ -118,8 +114,8 @@ fn a_record_of_roots_own_that_names_no_tracefs_is_refused_and_the_rest_is_done()
     plant("tracebridge-d.saved", forged(1, &machine.root, property));
     plant("tracebridge-e.saved", forged(1, &machine.root, &knob("events/gone/enable")));
     let out = as_root(&machine, dir.path(), "restore", &[]);
-    assert_eq!(out.status.code(), Some(3), "{out:?}");
-    let told = said(&out);
+    assert_eq!(out.code(), Some(3), "{out:?}");
+    let told = out.said();
     for (name, reason) in [
         ("a", "is not a tracefs"),
         ("b", "not a file of tracefs"),
@@ -145,8 +141,7 @@ fn records_and_captures_are_their_owners_alone_whatever_the_umask() {
         let state = state.path().display();
         let script = format!("umask 0; exec {program} {args} --tracefs {root} --state-dir {state}");
         let mut shell = Command::new("sh");
-        let out = shell.args(["-c", &script]).current_dir(dir.path()).output().unwrap();
-        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        shell.args(["-c", &script]).current_dir(dir.path()).run().exited(0);
     };
     let mode = |path: PathBuf| fs::metadata(path).unwrap().mode() & 0o7777;
     run("record sched -t 0.1 -o plain.dat");
@@ -184,7 +179,7 @@ fn planted_links_and_parts_lead_root_nowhere() {
         [&["record", "sched", "-t", "0.1", "-o", "x.dat"][..], &["start", "sched"], &["stop", "-o", "y.dat"]]
     {
         let out = as_root(&machine, dir.path(), args[0], &args[1..]);
-        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        assert_eq!(out.code(), Some(0), "{out:?}");
     }
     for name in ["a.txt", "b.txt"] {
         let mut atrace = crate::atrace::atrace(&machine, dir.path(), &["-t", "0", "-o", name, "sched"]);
@@ -199,10 +194,10 @@ fn planted_links_and_parts_lead_root_nowhere() {
     // A FIFO of another user would hand that user what root records.
     attack(dir.path(), "mkfifo fifo.txt; mkfifo fifo.dat");
     let mut atrace = crate::atrace::atrace(&machine, dir.path(), &["-t", "0", "-o", "fifo.txt", "sched"]);
-    let out = atrace.current_dir(dir.path()).output().unwrap();
-    assert!(out.status.code() == Some(1) && said(&out).contains("another user"), "{out:?}");
+    let out = atrace.current_dir(dir.path()).run();
+    assert!(out.code() == Some(1) && out.said().contains("another user"), "{out:?}");
     let out = as_root(&machine, dir.path(), "record", &["sched", "-t", "0.1", "-o", "fifo.dat"]);
-    assert!(out.status.code() == Some(1) && said(&out).contains("not a regular file"), "{out:?}");
+    assert!(out.code() == Some(1) && out.said().contains("not a regular file"), "{out:?}");
 }
 
 #[test]
@@ -220,8 +215,8 @@ fn force_ends_the_holder_of_the_lock_and_no_process_that_a_record_only_names() {
         };
         until("the lock of a file", locked);
         let out = as_root(&machine, dir.path(), "record", &["sched", "--force", "-t", "0.1"]);
-        assert_eq!(out.status.code(), Some(0), "{pid}: {out:?}");
-        assert!(said(&out).contains(&format!("from recorder {}", holder.id())), "{out:?}");
+        assert_eq!(out.code(), Some(0), "{pid}: {out:?}");
+        assert!(out.said().contains(&format!("from recorder {}", holder.id())), "{out:?}");
         assert!(!holder.wait().unwrap().success());
     }
     assert!(victim.try_wait().unwrap().is_none());
@@ -230,7 +225,7 @@ fn force_ends_the_holder_of_the_lock_and_no_process_that_a_record_only_names() {
     fs::write(&path, text).unwrap();
     let _lock = Flock::lock(fs::File::open(&path).unwrap(), FlockArg::LockExclusiveNonblock).unwrap();
     let out = as_root(&machine, dir.path(), "record", &["sched", "--force", "-t", "0.1"]);
-    assert!(out.status.code() == Some(1) && said(&out).contains("another recorder"), "{out:?}");
+    assert!(out.code() == Some(1) && out.said().contains("another recorder"), "{out:?}");
     victim.kill().unwrap();
     victim.wait().unwrap();
 }
@@ -240,16 +235,16 @@ fn nobody_else_can_hold_the_lock_of_a_record() {
     let Some(machine) = machine() else { return };
     let dir = shared();
     let out = as_root(&machine, dir.path(), "start", &["sched"]);
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    assert_eq!(out.code(), Some(0), "{out:?}");
     let record = dir.path().join("tracebridge-0").join(name_of(&machine.root));
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec 9<\"$0\" && flock -n 9"]).arg(&record).uid(ATTACKER).gid(ATTACKER);
-    assert!(record.exists() && !shell.output().unwrap().status.success());
+    assert!(record.exists() && !shell.run().status.success());
     // What is left alone is no success.
     let left = as_root(&machine, dir.path(), "restore", &[]);
-    assert_eq!(left.status.code(), Some(3), "{left:?}");
+    assert_eq!(left.code(), Some(3), "{left:?}");
     let out = as_root(&machine, dir.path(), "stop", &[]);
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    assert_eq!(out.code(), Some(0), "{out:?}");
     assert_eq!(as_root(&machine, dir.path(), "restore", &[]).status.code(), Some(0));
 }
 
@@ -266,10 +261,10 @@ fn fifos_directories_devices_and_endless_files_are_told_and_passed_over() {
     fs::hard_link(dir.path().join("a"), at("second")).unwrap();
     for (name, status) in [("restore", 3), ("doctor", 0)] {
         let out = as_root(&machine, dir.path(), name, &[]);
-        assert_eq!(out.status.code(), Some(status), "{out:?}");
+        assert_eq!(out.code(), Some(status), "{out:?}");
         for file in ["fifo", "dir", "zero", "long", "second"] {
             assert!(
-                said(&out).contains(&format!("tracebridge-{file}.saved: not used")),
+                out.said().contains(&format!("tracebridge-{file}.saved: not used")),
                 "{name} {file}: {out:?}"
             );
         }
@@ -280,8 +275,8 @@ fn fifos_directories_devices_and_endless_files_are_told_and_passed_over() {
     for name in ["record", "start", "dump", "stop"] {
         let args: &[&str] = if ["record", "start"].contains(&name) { &["sched"] } else { &[] };
         let out = as_root(&machine, dir.path(), name, args);
-        assert_eq!(out.status.code(), Some(1), "{name}: {out:?}");
-        assert!(said(&out).contains("not a regular file: remove it"), "{name}: {out:?}");
+        assert_eq!(out.code(), Some(1), "{name}: {out:?}");
+        assert!(out.said().contains("not a regular file: remove it"), "{name}: {out:?}");
     }
 }
 
@@ -304,8 +299,7 @@ fn settings_go_back_to_the_buffer_that_they_came_from() {
     wait_for_tracing(instances[0].dir());
     first.kill().unwrap();
     first.wait().unwrap();
-    let out = run(instances[1].dir(), &["sched", "-t", "0.1"]).output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    run(instances[1].dir(), &["sched", "-t", "0.1"]).run().exited(0);
     assert_eq!(read(1, "buffer_size_kb"), size);
     assert_eq!(read(0, "events/sched/sched_switch/enable"), "1\n", "still as the killed recorder left it");
     // An instance that was made again is another buffer.
@@ -316,7 +310,7 @@ fn settings_go_back_to_the_buffer_that_they_came_from() {
     instances[0].make();
     let fresh = read(0, "buffer_size_kb");
     let restored = as_root(&machine, dir.path(), "restore", &[]);
-    assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+    assert_eq!(restored.code(), Some(0), "{restored:?}");
     assert_eq!(read(0, "buffer_size_kb"), fresh);
 }
 
@@ -329,8 +323,8 @@ fn an_instance_is_no_path() {
             let args: &[&str] = if command == "dump" { &[] } else { &["sched"] };
             let args = [args, &["--instance", name]].concat();
             let out = as_root(&machine, dir.path(), command, &args);
-            assert_eq!(out.status.code(), Some(1), "{name:?}: {out:?}");
-            assert!(said(&out).contains("the name of an instance"), "{name:?}: {out:?}");
+            assert_eq!(out.code(), Some(1), "{name:?}: {out:?}");
+            assert!(out.said().contains("the name of an instance"), "{name:?}: {out:?}");
         }
     }
     // The top-level buffer under another name has the same lock.
@@ -339,10 +333,10 @@ fn an_instance_is_no_path() {
     let around = machine.root.join("instances/..");
     let mut second = tracebridge();
     second.args(["record", "sched", "-t", "0.1", "--tracefs"]).arg(around).arg("--state-dir").arg(dir.path());
-    let out = second.current_dir(dir.path()).output().unwrap();
-    assert!(out.status.code() == Some(1) && said(&out).contains("another recorder"), "{out:?}");
+    let out = second.current_dir(dir.path()).run();
+    assert!(out.code() == Some(1) && out.said().contains("another recorder"), "{out:?}");
     first.signal(Signal::SIGTERM);
-    assert_eq!(summary(&first.output())["ended_by"], "signal SIGTERM");
+    assert_eq!(first.finish().json()["ended_by"], "signal SIGTERM");
 }
 
 #[test]
@@ -368,8 +362,8 @@ fn the_environment_does_not_choose_what_root_runs_or_where_it_keeps_its_settings
             command.env(name, home);
         }
         command.env("PATH", &path).args(args).stdin(Stdio::null()).current_dir(dir.path());
-        let out = command.output().unwrap();
-        assert!(!said(&out).contains(home), "{args:?}: {out:?}");
+        let out = command.run();
+        assert!(!out.said().contains(home), "{args:?}: {out:?}");
     }
     assert!(!dir.path().join("ran").exists());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -383,8 +377,8 @@ fn doctor_takes_a_relative_state_directory() {
     fs::create_dir(dir.path().join("state")).unwrap();
     let mut doctor = tracebridge();
     doctor.args(["doctor", "--json", "--state-dir", "state", "--tracefs"]).arg(&machine.root);
-    let out = doctor.current_dir(dir.path()).output().unwrap();
-    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let out = doctor.current_dir(dir.path()).run();
+    let report: serde_json::Value = out.json();
     let paths = report["paths"].as_array().unwrap();
     let state = paths.iter().find(|p| p["what_for"] == "the settings to put back").unwrap();
     assert_eq!(state["path"].as_str(), dir.path().join("state").to_str());

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 use support::{Child, Command, until};
 
@@ -51,11 +51,6 @@ pub fn wait_for_pages(recorder: &mut Recorder, capture: &Path) {
     });
 }
 
-/// The summary that `--json` printed.
-pub fn summary(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
-}
-
 /// The number of events in the summary, all CPUs together.
 pub fn events(summary: &serde_json::Value) -> u64 {
     summary["cpus"].as_array().unwrap().iter().map(|c| c["events"].as_u64().unwrap()).sum()
@@ -67,10 +62,9 @@ pub fn reported(capture: &Path) -> Option<u64> {
         skip("trace-cmd", "not installed");
         return None;
     }
-    let out = Command::new("trace-cmd").arg("report").arg(capture).output().unwrap();
-    assert!(out.status.success(), "{out:?}");
-    assert_eq!(String::from_utf8_lossy(&out.stderr), "", "trace-cmd complains about the file");
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let out = Command::new("trace-cmd").arg("report").arg(capture).run().exited(0);
+    assert_eq!(out.stderr, "", "trace-cmd complains about the file");
+    let text = &out.stdout;
     let is_event = |l: &&str| !l.starts_with("cpus=") && !l.contains("EVENTS DROPPED");
     Some(text.lines().filter(is_event).count() as u64)
 }
@@ -81,13 +75,13 @@ fn a_recording_reads_in_trace_cmd_and_leaves_every_knob_as_it_was() {
     let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
     let busy = Busy::start();
-    let out = record(&machine, dir.path(), &["sched", "irq/*", "-t", "1"]).output().unwrap();
+    let out = record(&machine, dir.path(), &["sched", "irq/*", "-t", "1"]).run();
     drop(busy);
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    assert_eq!(out.code(), Some(0), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
     let left = fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name());
     assert_eq!(left.collect::<Vec<_>>(), ["x.dat"]);
-    let summary = summary(&out);
+    let summary = out.json();
     assert_eq!((summary["clock"].as_str(), summary["ended_by"].as_str()), (Some("boot"), Some("time")));
     assert!(events(&summary) > 1000, "{summary}");
     if let Some(lines) = reported(&dir.path().join("x.dat")) {
@@ -106,8 +100,8 @@ fn a_capture_names_the_device_that_recorded_it() {
     let android = ["--android-root".as_ref(), dir.path().as_os_str()];
     let mut command = record(&machine, dir.path(), &["-t", "0.2", "sched/sched_switch"]);
     assert!(command.args(android).status().unwrap().success());
-    let said = tracebridge().args(["info", "--json"]).arg(dir.path().join("x.dat")).output().unwrap();
-    let said: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    let said = tracebridge().args(["info", "--json"]).arg(dir.path().join("x.dat")).run();
+    let said: serde_json::Value = said.json();
     assert_eq!(said["device"], "Pixel 8, Android 15", "{said}");
     let page = dir.path().join("x.html");
     let mut convert = tracebridge();
@@ -126,9 +120,9 @@ fn signals_end_a_recording_in_order() {
         let recorder = Recorder::start(record(&machine, dir.path(), &["sched"]), dir.path());
         wait_for_tracing(&machine.root);
         recorder.signal(signal);
-        let out = recorder.output();
-        assert_eq!(out.status.code(), Some(0), "{out:?}");
-        let summary = summary(&out);
+        let out = recorder.finish();
+        assert_eq!(out.code(), Some(0), "{out:?}");
+        let summary = out.json();
         assert_eq!(summary["ended_by"].as_str(), Some(format!("signal {signal}").as_str()));
         assert_eq!(before.changed(&machine.root), [""; 0], "after {signal}");
         if let Some(lines) = reported(&dir.path().join("x.dat")) {
@@ -149,8 +143,7 @@ fn after_a_sigkill_the_capture_reads_and_restore_puts_every_knob_back() {
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     assert!(!before.changed(&machine.root).is_empty(), "nothing to restore");
-    let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
-    assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+    tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).run().exited(0);
     assert_eq!(before.changed(&machine.root), [""; 0]);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the capture is left");
     if let Some(lines) = reported(&dir.path().join("x.dat")) {
@@ -164,11 +157,11 @@ fn a_second_recorder_is_refused_with_the_pid_of_the_first() {
     let dir = support::tempdir();
     let mut first = Recorder::start(record(&machine, dir.path(), &["sched", "-t", "600"]), dir.path());
     wait_for_tracing(&machine.root);
-    let second = record(&machine, dir.path(), &["sched", "-t", "1"]).output().unwrap();
+    let second = record(&machine, dir.path(), &["sched", "-t", "1"]).run();
     first.signal(Signal::SIGINT);
     assert_eq!(first.wait().unwrap().code(), Some(0));
-    assert_eq!(second.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.code(), Some(1));
+    let said = &second.stderr;
     assert!(said.contains(&format!("pid {}", first.id())) && said.contains("--force"), "{said}");
 }
 
@@ -186,14 +179,14 @@ fn journey(
     if recorder.try_wait().unwrap().is_none() {
         recorder.signal(Signal::SIGINT);
     }
-    let out = recorder.output();
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let out = recorder.finish();
+    assert_eq!(out.code(), Some(0), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
     // The recorder ended with status 0, so `info` must find the capture complete too.
     let capture = dir.path().join("x.dat");
-    let info = tracebridge().arg("info").arg(&capture).output().unwrap();
-    assert_eq!(info.status.code(), Some(0), "{}", String::from_utf8_lossy(&info.stdout));
-    (summary(&out), reported(&capture))
+    let info = tracebridge().arg("info").arg(&capture).run();
+    assert_eq!(info.code(), Some(0), "{}", info.stdout);
+    (out.json(), reported(&capture))
 }
 
 #[test]
@@ -281,22 +274,21 @@ fn a_flight_recorder_goes_on_after_its_command_and_ends_with_every_knob_back() {
                 dir.path().as_os_str(),
             ])
             .args(args)
-            .output()
-            .unwrap();
-        (out.status.code(), out)
+            .run();
+        (out.code(), out)
     };
     assert_eq!(run("dump", &[]).0, Some(1), "nothing to dump yet");
     assert_eq!(run("start", &["sched", "-b", "256"]).0, Some(0));
     run_programs(100);
     let (code, refused) = run("record", &["sched", "-t", "1"]);
     assert_eq!(code, Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("flight recorder"), "{refused:?}");
+    assert!(refused.stderr.contains("flight recorder"), "{refused:?}");
     let one = dir.path().join("1.dat");
     let two = dir.path().join("2.dat");
     for (command, capture) in [("dump", &one), ("stop", &two)] {
         let (code, out) = run(command, &["--json", "-o", capture.to_str().unwrap()]);
         assert_eq!(code, Some(0), "{out:?}");
-        assert!(events(&summary(&out)) > 100, "{out:?}");
+        assert!(events(&out.json()) > 100, "{out:?}");
         if let Some(lines) = reported(capture) {
             assert!(lines > 100);
         }
@@ -322,13 +314,12 @@ fn force_takes_over_and_the_first_recorder_ends_in_order() {
         .arg(dir.path())
         .arg("-o")
         .arg(dir.path().join("y.dat"))
-        .output()
-        .unwrap();
-    assert_eq!(second.status.code(), Some(0), "{second:?}");
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+        .run()
+        .exited(0);
+    let said = &second.stderr;
     assert!(said.contains(&format!("from recorder {}", first.id())), "{said}");
-    let first = first.output();
-    assert_eq!(summary(&first)["ended_by"], "signal SIGTERM");
+    let first = first.finish();
+    assert_eq!(first.json()["ended_by"], "signal SIGTERM");
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
@@ -351,13 +342,12 @@ fn a_stream_on_a_pipe_becomes_the_same_capture() {
     let capture = dir.path().join("x.dat");
     fs::write(&stream, &out.stdout).unwrap();
     let info = |path: &Path| {
-        let out = tracebridge().args(["info", "--json"]).arg(path).output().unwrap();
-        (out.status.code(), serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap())
+        let out = tracebridge().args(["info", "--json"]).arg(path).run();
+        (out.code(), out.json())
     };
     let (code, told) = info(&stream);
     assert_eq!((code, told["events"].as_u64()), (Some(0), Some(events(&summary))), "{told}");
-    let converted = tracebridge().arg("convert").arg(&stream).arg("-o").arg(&capture).output().unwrap();
-    assert_eq!(converted.status.code(), Some(0), "{converted:?}");
+    tracebridge().arg("convert").arg(&stream).arg("-o").arg(&capture).run().exited(0);
     if let Some(lines) = reported(&capture) {
         assert_eq!(lines, events(&summary));
     }
@@ -396,15 +386,14 @@ fn a_full_file_system_ends_a_recording_and_keeps_the_pages_that_fitted() {
         .args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()])
         .arg("-o")
         .arg(&capture)
-        .output()
-        .unwrap();
+        .run();
     drop(busy);
-    assert_eq!(out.status.code(), Some(3), "{out:?}");
+    assert_eq!(out.code(), Some(3), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
-    let error = summary(&out)["error"].as_str().unwrap().to_owned();
+    let error = out.json()["error"].as_str().unwrap().to_owned();
     assert!(error.contains(&capture.display().to_string()) && error.contains("bytes free"), "{error}");
-    let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
-    let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+    let info = tracebridge().args(["info", "--json"]).arg(&capture).run();
+    let info: serde_json::Value = info.json();
     assert!(info["events"].as_u64() > Some(5_000), "{info}");
     if let Some(lines) = reported(&capture) {
         assert_eq!(Some(lines), info["events"].as_u64());
@@ -424,16 +413,15 @@ fn a_missing_or_removed_output_directory_is_an_error() {
         command.arg("-o").arg(there.join("x.dat")).stderr(Stdio::piped());
         command
     };
-    let out = record("1").output().unwrap();
-    assert_eq!(out.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&out.stderr).contains(there.to_str().unwrap()), "{out:?}");
+    let out = record("1").run().exited(1);
+    assert!(out.stderr.contains(there.to_str().unwrap()), "{out:?}");
     fs::create_dir(&there).unwrap();
     let recorder = Recorder::start(record("600"), dir.path());
     wait_for_tracing(&machine.root);
     fs::remove_dir_all(&there).unwrap();
     recorder.signal(Signal::SIGINT);
-    let out = recorder.output();
-    assert_eq!(out.status.code(), Some(3), "{out:?}");
+    let out = recorder.finish();
+    assert_eq!(out.code(), Some(3), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
@@ -474,8 +462,7 @@ fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
         std::thread::sleep(Duration::from_millis(wait_ms));
         let _ = recorder.kill();
         let ended = recorder.wait().unwrap().code() == Some(0);
-        let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
-        assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+        tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).run().exited(0);
         if n % 20 == 19 || n + 1 == times {
             assert_eq!(before.changed(&machine.root), [""; 0], "kill {n}");
         }
@@ -483,9 +470,9 @@ fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
         if !capture.exists() {
             continue;
         }
-        let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
-        let told: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap_or_default();
-        assert!(matches!(info.status.code(), Some(0 | 3)), "kill {n} after {wait_ms} ms: {info:?}");
+        let info = tracebridge().args(["info", "--json"]).arg(&capture).run();
+        let told: serde_json::Value = serde_json::from_str(&info.stdout).unwrap_or_default();
+        assert!(matches!(info.code(), Some(0 | 3)), "kill {n} after {wait_ms} ms: {info:?}");
         assert!(!ended || told["events"].as_u64() > Some(0), "kill {n}: {told}");
         if told["format"] == "trace.dat v6" {
             assert_eq!(pages_outside(&capture, cpus), 0, "kill {n} after {wait_ms} ms lost pages written");

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::Duration;
-use support::{Child, Command, until};
+use support::{Child, Command, Ran, until};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -18,7 +18,7 @@ use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, Order, Sink};
 
 use crate::capture::{self, assert_same_events};
-use crate::recording::{record, summary};
+use crate::recording::record;
 use crate::tracefs_fixture::{Knobs, Lines, Machine, Recorder, machine, wait_for_tracing};
 use support::{has_program, tracebridge};
 
@@ -103,9 +103,9 @@ pub fn start_recorder(machine: &Machine, dir: &Path, args: &[&str]) -> Recorder 
     recorder
 }
 
-pub fn stop(recorder: Recorder) -> Output {
+pub fn stop(recorder: Recorder) -> Ran {
     recorder.signal(Signal::SIGINT);
-    recorder.output()
+    recorder.finish()
 }
 
 /// A marker of a capture: ns, thread id, text.
@@ -190,18 +190,18 @@ fn check_load(args: &[&str], threads: usize) -> u64 {
     let counts = load.counts();
     let out = stop(recorder);
     assert_eq!(knobs.changed(&machine.root), [""; 0]);
-    let summary = summary(&out);
+    let summary = out.json();
     let dropped: u64 = counts.iter().map(|count| count.dropped).sum();
     let written: u64 = counts.iter().map(|count| count.written).sum();
     let kernel_lost = summary["cpus"].as_array().unwrap().iter().any(|c| c["overrun"] != 0);
-    assert_eq!(out.status.code(), Some(if dropped > 0 || kernel_lost { 3 } else { 0 }), "{summary}");
+    assert_eq!(out.code(), Some(if dropped > 0 || kernel_lost { 3 } else { 0 }), "{summary}");
     let capture = dir.path().join("x.dat");
     let markers = markers(&capture);
     assert_in_order(&markers);
     assert_eq!(numbers(&markers, pid).len(), threads);
     check_program(&summary["rings"]["programs"][0], &counts, &markers, pid);
-    let info = tracebridge().args(["info"]).arg(&capture).output().unwrap();
-    let text = String::from_utf8_lossy(&info.stdout).into_owned();
+    let info = tracebridge().args(["info"]).arg(&capture).run();
+    let text = &info.stdout;
     assert_eq!(text.contains(&format!("{dropped} markers were dropped")), dropped > 0, "{text}");
     eprintln!("{args:?}: {written} written, {dropped} dropped, late {}", summary["rings"]["late"]);
     dropped
@@ -349,7 +349,7 @@ fn ring_slices_nest_with_the_kernels_and_every_reader_shows_them() {
     let pid = load.pid;
     let counts = load.counts();
     let out = stop(recorder);
-    assert_eq!(summary(&out)["rings"]["programs"][0]["pid"], pid);
+    assert_eq!(out.json()["rings"]["programs"][0]["pid"], pid);
     let capture = dir.path().join("x.dat");
     let found = markers(&capture);
     for Count { tid, written, .. } in counts {
@@ -365,12 +365,9 @@ fn ring_slices_nest_with_the_kernels_and_every_reader_shows_them() {
         assert_same_events(capture::read(&capture), capture::trace_cmd_report(&capture));
     }
     let packed = dir.path().join("y.dat");
-    let convert = tracebridge().arg("convert").arg(&capture).arg("-o").arg(&packed).output().unwrap();
-    assert!(convert.status.success(), "{convert:?}");
+    tracebridge().arg("convert").arg(&capture).arg("-o").arg(&packed).run().exited(0);
     assert_eq!(markers(&packed).len(), found.len());
-    let json =
-        tracebridge().args(["merge", "-o"]).arg(dir.path().join("x.json")).arg(&capture).output().unwrap();
-    assert!(json.status.success(), "{json:?}");
+    tracebridge().args(["merge", "-o"]).arg(dir.path().join("x.json")).arg(&capture).run().exited(0);
     let json = fs::read_to_string(dir.path().join("x.json")).unwrap();
     let events = |phase: &str| json.lines().filter(|l| l.contains(phase) && l.contains("\"t0 ")).count();
     assert_eq!((events("\"ph\":\"B\""), events("\"ph\":\"E\"")), (1000, 1000));
@@ -412,8 +409,7 @@ fn ring_markers_go_through_streams_and_compressed_captures() {
     recorder.signal(Signal::SIGINT);
     recorder.wait().unwrap();
     let built = dir.path().join("stream.dat");
-    let convert = tracebridge().arg("convert").arg(&stream).arg("-o").arg(&built).output().unwrap();
-    assert!(convert.status.success(), "{convert:?}");
+    tracebridge().arg("convert").arg(&stream).arg("-o").arg(&built).run().exited(0);
     let of = numbers(&markers(&built), pid);
     assert_eq!(
         of.values().map(|n| n.len() as u64).sum::<u64>(),
@@ -433,7 +429,7 @@ fn ring_of_a_forked_child_is_its_own_and_nothing_is_left_of_either() {
     // Both have ended: within a second or two the recorder lets go of their memory.
     wait_until_no_ring_is_read(&recorder);
     let out = stop(recorder);
-    let programs = summary(&out)["rings"]["programs"].clone();
+    let programs = out.json()["rings"]["programs"].clone();
     assert_eq!(programs.as_array().unwrap().len(), 2, "{programs}");
     let found = markers(&dir.path().join("x.dat"));
     assert_eq!(numbers(&found, parent).values().map(Vec::len).sum::<usize>(), 500);
@@ -490,7 +486,7 @@ sys.stdin.read()
         drop(program.stdin.take());
         program.wait().unwrap();
     }
-    let summary = summary(&out);
+    let summary = out.json();
     let refused = summary["rings"]["refused"].as_array().unwrap();
     for (pid, what) in
         pids.iter().zip(["it has 4096 bytes", "its size is not sealed", "its first bytes are not"])
@@ -498,7 +494,7 @@ sys.stdin.read()
         let start = format!("process {pid}: {what}");
         assert!(refused.iter().any(|r| r.as_str().unwrap().starts_with(&start)), "{start}: {refused:?}");
     }
-    assert_eq!(out.status.code(), Some(3), "{summary}");
+    assert_eq!(out.code(), Some(3), "{summary}");
     let all = summary["rings"]["programs"].as_array().unwrap();
     let damage = all.iter().find(|program| program["pid"] == pids[3]).unwrap()["damage"].clone();
     let damage: Vec<&str> = damage.as_array().unwrap().iter().map(|d| d.as_str().unwrap()).collect();

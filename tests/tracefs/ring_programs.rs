@@ -9,10 +9,8 @@ use std::time::Duration;
 use support::{Command, until, write_program};
 
 use nix::time::{ClockId, clock_gettime};
-use serde_json::Value;
 
 use crate::c_programs::CTarget;
-use crate::recording::summary;
 use crate::ring::{
     Load, check_program, markers, open_rings, ring_load, start_recorder, stop, wait_until_no_ring_is_read,
 };
@@ -89,13 +87,12 @@ fn ring_markers_prove_where_a_method_trace_lies() {
     let trace = dir.path().join("app.trace");
     let mut app = Command::new(program);
     app.args(["--ring", "--threads", "4", "--calls", "600", "--pause", "2000", "-o"]).arg(&trace);
-    let out = app.output().unwrap();
-    assert!(out.status.success(), "{out:?}");
+    app.run().exited(0);
     stop(recorder);
     let mut merge = tracebridge();
     merge.args(["merge", "--json"]).arg(dir.path().join("x.dat")).arg(&trace);
-    let out = merge.arg("-o").arg(dir.path().join("x.json")).output().unwrap();
-    let summary: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {out:?}"));
+    let out = merge.arg("-o").arg(dir.path().join("x.json")).run();
+    let summary = out.json();
     let trace = &summary["outcome"]["inputs"][1];
     assert_eq!(trace["verdict"], "proven", "{trace}");
     // On an idle machine it is 1 µs: the method trace has times in whole µs. A busy machine interrupts the
@@ -113,7 +110,7 @@ fn ring_markers_of_two_programs_at_once_are_those_of_each() {
     let children = [Load::start(&args), Load::start(&args)];
     let recorder = start_recorder(&machine, dir.path(), &[]);
     let loads = children.map(Load::heard).map(|load| (load.pid, load.counts()));
-    let summary = summary(&stop(recorder));
+    let summary = stop(recorder).json();
     let programs = summary["rings"]["programs"].as_array().unwrap();
     assert_eq!(programs.len(), 2, "{summary}");
     let markers = markers(&dir.path().join("x.dat"));
@@ -133,13 +130,13 @@ fn ring_markers_of_more_threads_than_there_are_blocks_are_dropped_and_counted() 
     let pid = load.pid;
     let counts = load.counts();
     let out = stop(recorder);
-    let summary = summary(&out);
+    let summary = out.json();
     // The main thread has one of the 256 blocks.
     let heard = counts.iter().filter(|count| count.written == 10 && count.dropped == 0).count();
     assert_eq!((heard, counts.iter().filter(|count| count.written == 0).count()), (255, 45));
     let program = &summary["rings"]["programs"][0];
     assert_eq!((&program["without_block"], &program["dropped"]), (&450.into(), &450.into()), "{program}");
-    assert_eq!(out.status.code(), Some(3), "{summary}");
+    assert_eq!(out.code(), Some(3), "{summary}");
     check_program(program, &counts, &markers(&dir.path().join("x.dat")), pid);
 }
 
@@ -165,7 +162,7 @@ fn ring_is_gone_after_exec_and_the_next_program_of_the_process_has_its_own() {
     load.child.stdin.take().unwrap().write_all(b"\n").unwrap();
     assert_eq!(load.ready(), pid);
     let second_counts = load.counts();
-    let summary = summary(&stop(recorder));
+    let summary = stop(recorder).json();
     let programs = summary["rings"]["programs"].as_array().unwrap();
     assert_eq!(programs.len(), 2, "{summary}");
     let markers = markers(&dir.path().join("x.dat"));
@@ -216,7 +213,7 @@ sys.stdin.read()
     drop(foreign.stdin.take());
     let refused_pid = foreign.id();
     foreign.wait().unwrap();
-    let summary = summary(&out);
+    let summary = out.json();
     let refused: Vec<&str> = summary["rings"]["refused"]
         .as_array()
         .unwrap()

@@ -2,24 +2,22 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::Output;
 
 use nix::fcntl::{FcntlArg, fcntl};
 
-use crate::recording::{Busy, record, summary};
+use crate::recording::{Busy, record};
 use crate::tracefs_fixture::{Knobs, Machine, machine};
-use support::tracebridge;
+use support::{Ran, tracebridge};
 
 /// The steps on standard error, without the times at their beginnings.
-fn steps(out: &Output) -> Vec<String> {
-    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+fn steps(out: &Ran) -> Vec<String> {
     let step = |line: &str| {
         let rest = line.strip_prefix("tracebridge: ").unwrap_or_else(|| panic!("{line}"));
         let (ms, step) = rest.split_once(" ms: ").unwrap_or_else(|| panic!("{line}"));
         assert!(ms.parse::<f64>().is_ok(), "{line}");
         step.to_owned()
     };
-    text.lines().map(step).collect()
+    out.stderr.lines().map(step).collect()
 }
 
 fn assert_has(steps: &[String], parts: &[&str]) {
@@ -34,13 +32,13 @@ fn a_verbose_recording_prints_its_steps_with_old_and_new_values() {
     let before = Knobs::read(&machine.root);
     let busy = Busy::start();
     let args = ["sched/sched_switch", "-b", "512", "-t", "0.3"];
-    let quiet = record(&machine, dir.path(), &args).output().unwrap();
-    let verbose = record(&machine, dir.path(), &[&args[..], &["-v"]].concat()).output().unwrap();
+    let quiet = record(&machine, dir.path(), &args).run();
+    let verbose = record(&machine, dir.path(), &[&args[..], &["-v"]].concat()).run();
     drop(busy);
-    assert_eq!((quiet.status.code(), verbose.status.code()), (Some(0), Some(0)), "{verbose:?}");
-    assert_eq!(String::from_utf8_lossy(&quiet.stderr), "");
+    assert_eq!((quiet.code(), verbose.code()), (Some(0), Some(0)), "{verbose:?}");
+    assert_eq!(quiet.stderr, "");
     assert_eq!(before.changed(&machine.root), [""; 0]);
-    assert_eq!(summary(&verbose)["ended_by"], "time", "the summary stays on standard output");
+    assert_eq!(verbose.json()["ended_by"], "time", "the summary stays on standard output");
     let steps = steps(&verbose);
     assert_has(&steps, &["locked ", "tracing_on"]);
     assert_has(&steps, &["saves settings in ", ".saved"]);
@@ -59,8 +57,8 @@ fn a_verbose_recording_prints_its_steps_with_old_and_new_values() {
 fn run(machine: &Machine, dir: &Path, args: &[&str]) -> Vec<String> {
     let mut command = tracebridge();
     command.args(args).arg("-v").arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(dir);
-    let out = command.current_dir(dir).output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let out = command.current_dir(dir).run();
+    assert_eq!(out.code(), Some(0), "{out:?}");
     steps(&out)
 }
 
@@ -91,8 +89,8 @@ fn a_reader_of_steps_that_takes_nothing_does_not_hold_the_recording_up() {
     let size = fcntl(&writer, FcntlArg::F_GETPIPE_SZ).unwrap();
     (&writer).write_all(&vec![b'x'; size as usize]).unwrap();
     let mut command = record(&machine, dir.path(), &["sched/sched_switch", "-t", "0.3", "-v"]);
-    let out = command.stderr(writer).output().unwrap();
+    let out = command.stderr(writer).run();
     drop(reader);
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    assert_eq!(out.code(), Some(0), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }

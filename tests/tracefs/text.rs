@@ -190,8 +190,8 @@ fn check_text(machine: &Machine, of_all: bool) {
     let dat = dir.path().join("it.dat");
     fs::write(&dat, trace_dat(&machine.root, instance.dir(), 4096)).unwrap();
     let text = dir.path().join("it.txt");
-    let done = support::tracebridge().arg("convert").arg(&dat).arg("-o").arg(&text).output().unwrap();
-    assert!(text.exists(), "{}", String::from_utf8_lossy(&done.stderr));
+    let done = support::tracebridge().arg("convert").arg(&dat).arg("-o").arg(&text).run();
+    assert!(text.exists(), "{}", done.stderr);
     let ours = lines(&fs::read(&text).unwrap());
     assert!(kernels.len() > 1000, "only {} events", kernels.len());
     assert_eq!(kernels.len(), ours.len());

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, pipe};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Output, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{AccessFlags, Pid, access};
 
 use serde_json::Value;
-use support::{Child, Command, WAIT_LIMIT, holds_within, tracebridge, until, within_limit};
+use support::{Child, Command, Ran, WAIT_LIMIT, holds_within, tracebridge, until, within_limit};
 
 /// Longest wait for other programs that use this machine's tracefs: each lets others have it after each test.
 const TURN_LIMIT: Duration = Duration::from_secs(1800);
@@ -169,8 +169,8 @@ impl Recorder {
     }
 
     /// Waits until the recorder ends. Returns its exit status and what it printed.
-    pub fn output(mut self) -> Output {
-        self.child.take().unwrap().wait_with_output().unwrap()
+    pub fn finish(mut self) -> Ran {
+        self.child.take().unwrap().finish()
     }
 }
 

@@ -8,10 +8,8 @@ use support::tracebridge;
 
 /// The markers of a capture, as text.
 pub fn markers(capture: &Path) -> Vec<String> {
-    let out =
-        tracebridge().args(["convert", "--format", "systrace", "-o", "-"]).arg(capture).output().unwrap();
-    assert!(out.status.success(), "{out:?}");
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let out = tracebridge().args(["convert", "--format", "systrace", "-o", "-"]).arg(capture).run().exited(0);
+    let text = &out.stdout;
     let marker = |line: &str| Some(line.split_once("tracing_mark_write: ")?.1.trim().to_owned());
     text.lines().filter_map(marker).collect()
 }
@@ -31,9 +29,9 @@ fn a_command_is_recorded_within_a_slice_and_its_exit_status_is_passed_on() {
     let capture = dir.path().join("x.dat");
     let mut wrap = command(&machine, dir.path(), "wrap");
     let out =
-        wrap.arg("-o").arg(&capture).args(["sched", "--", "sh", "-c", "echo out; exit 7"]).output().unwrap();
-    assert_eq!((out.status.code(), &out.stdout[..]), (Some(7), &b"out\n"[..]), "{out:?}");
-    assert!(String::from_utf8_lossy(&out.stderr).contains("the command ended"), "{out:?}");
+        wrap.arg("-o").arg(&capture).args(["sched", "--", "sh", "-c", "echo out; exit 7"]).run().exited(7);
+    assert_eq!(out.stdout, "out\n");
+    assert!(out.stderr.contains("the command ended"), "{out:?}");
     let markers = markers(&capture);
     let kinds: Vec<&str> = markers.iter().filter_map(|m| m.get(..1)).collect();
     assert_eq!(kinds, ["B", "S", "F", "E"], "{markers:?}");
@@ -49,5 +47,5 @@ fn a_command_ended_by_a_signal_gives_the_exit_status_that_a_shell_gives() {
     assert_eq!(wrap.args(["--", "sh", "-c", "kill -9 $$"]).status().unwrap().code(), Some(137));
     let mut missing = tracebridge();
     missing.args(["wrap", "--no-record", "--tracefs"]).arg(&machine.root);
-    assert_eq!(missing.args(["--", "/no/such"]).output().unwrap().status.code(), Some(1));
+    missing.args(["--", "/no/such"]).run().exited(1);
 }

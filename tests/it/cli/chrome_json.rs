@@ -4,14 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 
 use support::python::{PERFETTO, python_with};
 use support::scenario::{Era, Scenario};
-use support::{Command, tracebridge};
+use support::{Command, Ran, tracebridge};
 
-fn convert(dir: &Path, from: &[&str], to: &str) -> Output {
-    tracebridge().current_dir(dir).arg("merge").args(from).args(["-o", to]).output().unwrap()
+fn convert(dir: &Path, from: &[&str], to: &str) -> Ran {
+    tracebridge().current_dir(dir).arg("merge").args(from).args(["-o", to]).run()
 }
 
 /// How often each row of a kind is in a CSV, by the named columns.
@@ -44,8 +43,7 @@ fn our_own_json_comes_back_with_every_slice_call_counter_and_thread() {
         (&["app.dat", "app.trace"], "first.csv"),
         (&["app.json"], "second.csv"),
     ] {
-        let out = convert(dir.path(), from, to);
-        assert!(out.status.success(), "{to}: {}", String::from_utf8_lossy(&out.stderr));
+        convert(dir.path(), from, to).exited(0);
     }
     // Calls of methods are slices of a track now; JSON writes a begin up to 2 ns later where its viewers
     // would mix it up with the slice beside it.
@@ -92,8 +90,7 @@ fn a_perfetto_trace_of_json_has_its_phases_ids_and_typed_arguments() {
     let Some(python) = python_with(PERFETTO) else { return };
     let dir = support::tempdir();
     fs::write(dir.path().join("all.json"), ALL_PHASES).unwrap();
-    let out = convert(dir.path(), &["all.json"], "all.pftrace");
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    convert(dir.path(), &["all.json"], "all.pftrace").exited(0);
     let script = format!(
         r#"
 import sys
@@ -119,10 +116,8 @@ for packet in trace.packet:
 print(sorted(names.values()))
 "#
     );
-    let out =
-        Command::new(&python).args(["-c", &script]).arg(dir.path().join("all.pftrace")).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let printed = String::from_utf8(out.stdout).unwrap();
+    let out = Command::new(&python).args(["-c", &script]).arg(dir.path().join("all.pftrace")).run().exited(0);
+    let printed = out.stdout;
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = printed.lines().map(words).collect();
     let ui = "thread 10/11 1.ui";
@@ -162,11 +157,11 @@ fn fifty_cuts_of_a_file_are_told_by_every_command() {
     for number in 0..50 {
         let cut = 20 + number * (sound - 22) / 49;
         fs::write(&file, &ALL_PHASES.as_bytes()[..cut]).unwrap();
-        let info = tracebridge().arg("info").arg(&file).output().unwrap();
-        assert_eq!(info.status.code(), Some(3), "cut at {cut}");
+        let info = tracebridge().arg("info").arg(&file).run();
+        assert_eq!(info.code(), Some(3), "cut at {cut}");
         let out = convert(dir.path(), &["cut.json"], "cut.pftrace");
         assert_eq!(out.status.code(), Some(3), "cut at {cut}");
     }
     fs::write(&file, ALL_PHASES).unwrap();
-    assert_eq!(tracebridge().arg("info").arg(&file).output().unwrap().status.code(), Some(0));
+    tracebridge().arg("info").arg(&file).run().exited(0);
 }

@@ -114,10 +114,8 @@ struct Helps(BTreeMap<Vec<String>, Help>);
 impl Helps {
     fn help(&mut self, command: &[String]) -> &Help {
         self.0.entry(command.to_owned()).or_insert_with(|| {
-            let out = tracebridge().args(command).arg("--help").output().unwrap();
-            assert!(out.status.success(), "tracebridge {} --help: {out:?}", command.join(" "));
             // atrace prints its help on standard error, as AOSP's does.
-            Help::parse(&String::from_utf8([out.stdout, out.stderr].concat()).unwrap())
+            Help::parse(&tracebridge().args(command).arg("--help").run().exited(0).said())
         })
     }
 

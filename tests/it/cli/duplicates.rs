@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use support::tracebridge;
+use support::{run_in, tracebridge};
 
 /// A text with a marker at each of these times, ns. `print` gives the timestamp of a line.
 fn text(times: &[u64], print: impl Fn(u64) -> String) -> String {
@@ -42,10 +42,9 @@ fn merged(dir: &Path, inputs: &[&str]) -> (Vec<String>, Vec<u64>) {
             .current_dir(dir)
             .args(["merge", "--json", "--format", format, "-o", "out"])
             .args(inputs)
-            .output()
-            .unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        let said: Value = serde_json::from_slice(&out.stdout).unwrap();
+            .run()
+            .exited(0);
+        let said: Value = out.json();
         let inputs = said["outcome"]["inputs"].as_array().unwrap();
         let left_out = inputs.iter().map(|i| i["duplicates"].as_u64().unwrap()).collect();
         let written = fs::read_to_string(dir.join("out")).unwrap();
@@ -94,9 +93,7 @@ fn an_event_of_a_trace_dat_is_recognised_in_a_text_that_cuts_or_rounds_its_time(
     let put = |name: &str, text: String| fs::write(dir.path().join(name), text).unwrap();
     let all = times(0, 400);
     put("ns.txt", text(&all, nanos));
-    let out =
-        tracebridge().current_dir(dir.path()).args(["convert", "ns.txt", "-o", "ns.dat"]).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    run_in(dir.path(), &["convert", "ns.txt", "-o", "ns.dat"]).exited(0);
     put("cut.txt", text(&all, cut));
     put("rounded.txt", text(&all, rounded));
     for other in ["cut.txt", "rounded.txt"] {

@@ -45,10 +45,9 @@ fn recorded_launches_are_compared_from_the_request_to_the_first_frame() {
     let compare = |more: &[&str]| {
         let mut command = tracebridge();
         command.current_dir(dir.path()).args(["adb", "launch", "--compare", "old", "new"]).args(more);
-        command.output().unwrap()
+        command.run()
     };
-    let out = compare(&["--json"]);
-    let value: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("{out:?}"));
+    let value = compare(&["--json"]).json();
     let total = &value["total"];
     // The medians: 50 to 120 + 102 + 10 µs, and 100 µs more.
     assert_eq!((&total["old_ns"], &total["new_ns"]), (&182_000.into(), &282_000.into()), "{value}");
@@ -58,7 +57,7 @@ fn recorded_launches_are_compared_from_the_request_to_the_first_frame() {
     assert_eq!((&inflate["delta_ns"], &inflate["noise"]), (&100_000.into(), &false.into()));
     let frames = slices.iter().filter(|row| row["name"].as_str().unwrap().starts_with("Choreographer"));
     assert_eq!(frames.count(), 1, "the second frame is behind the launch: {slices:?}");
-    let said = String::from_utf8(compare(&[]).stdout).unwrap();
+    let said = compare(&[]).stdout;
     assert!(said.contains("time of the whole run: 0.182 -> 0.282 ms (+54.9 %), more than noise"), "{said}");
 }
 
@@ -75,9 +74,9 @@ fn what_cannot_be_compared_is_refused() {
     ] {
         let mut command = tracebridge();
         command.current_dir(dir.path()).args(["adb", "launch"]).args(words.split_whitespace());
-        let out = command.output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert!(out.status.code() == Some(status) && said.contains(part), "{words}: {out:?}");
+        let out = command.run();
+        let said = &out.stderr;
+        assert!(out.code() == Some(status) && said.contains(part), "{words}: {out:?}");
     }
 }
 

@@ -2,10 +2,8 @@
 //! them.
 
 use std::path::Path;
-use std::process::Output;
-use support::Command;
 
-use support::{self, tracebridge};
+use support::{Command, Ran, tracebridge};
 
 /// Runs a program on a file, which must succeed. `None`, loudly, where the program is not installed.
 fn load(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
@@ -15,16 +13,11 @@ fn load(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
 fn load_in(locale: &str, program: &str, arguments: &[&str], file: &Path) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).arg(file).env("MANWIDTH", "80").env("LC_ALL", locale);
-    let out: Output = match command.output() {
-        Ok(out) => out,
-        Err(_) => {
-            support::skip(program, &format!("{program} is not installed"));
-            return None;
-        }
+    let Ok(out) = command.output() else {
+        support::skip(program, &format!("{program} is not installed"));
+        return None;
     };
-    let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{program} {}: {said}", file.display());
-    Some(said)
+    Some(Ran::new(format!("{command:?}"), out).exited(0).said())
 }
 
 #[test]
@@ -32,12 +25,10 @@ fn man_and_the_shells_load_what_the_build_writes() {
     let dir = support::tempdir();
     // Cargo builds the examples together with the tests, beside the program.
     let manuals = support::binary().with_file_name("examples").join("manuals");
-    let done = Command::new(&manuals).arg(dir.path()).output().expect("cargo builds the examples");
-    assert!(done.status.success(), "{done:?}");
+    Command::new(&manuals).arg(dir.path()).run().exited(0);
 
     // Every command that --help lists has a page, which says what --help says.
-    let help = tracebridge().arg("--help").output().unwrap();
-    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let help = tracebridge().arg("--help").run().stdout;
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands: Vec<&str> =
         commands.take_while(|line| !line.is_empty()).filter_map(|l| l.split_whitespace().next()).collect();

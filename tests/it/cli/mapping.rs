@@ -13,8 +13,8 @@ fn markers_get_their_names_back_in_every_format() {
     for out in ["o.csv", "o.json", "o.txt", "o.html", "o.pftrace", "o.dat", "o.firefox.json"] {
         let mut command = support::tracebridge();
         command.arg("convert").arg(path("in.txt")).arg("--mapping").arg(path("mapping.txt"));
-        let done = command.arg("-o").arg(path(out)).output().unwrap();
-        assert!(done.status.success(), "{out}: {}", String::from_utf8_lossy(&done.stderr));
+        let done = command.arg("-o").arg(path(out)).run();
+        assert!(done.status.success(), "{out}: {}", done.stderr);
         let written = std::fs::read(path(out)).unwrap();
         let holds = |what: &[u8]| written.windows(what.len()).any(|w| w == what);
         assert!(holds(b"inflate com.example.Main") && !holds(b"inflate a.b"), "{out}");
@@ -33,8 +33,7 @@ fn a_perfetto_trace_that_passes_through_gets_its_names_back() {
         if mapping {
             command.arg("--mapping").arg(path("mapping.txt"));
         }
-        let done = command.output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        command.run().exited(0);
         std::fs::read(path(to)).unwrap()
     };
     convert("in.txt", "obfuscated.pftrace", false);
@@ -57,9 +56,8 @@ fn the_error_for_a_file_without_mappings_names_the_file() {
     std::fs::write(path("in.txt"), TEXT).unwrap();
     let mut command = support::tracebridge();
     command.arg("convert").arg(path("in.txt")).arg("--mapping").arg(path("in.txt"));
-    let done = command.arg("-o").arg(path("o.csv")).output().unwrap();
-    assert_eq!(done.status.code(), Some(1));
-    let messages = String::from_utf8_lossy(&done.stderr);
+    let done = command.arg("-o").arg(path("o.csv")).run().exited(1);
+    let messages = &done.stderr;
     assert!(messages.contains("in.txt") && messages.contains("mapping"), "{messages}");
     assert!(!path("o.csv").exists());
 }

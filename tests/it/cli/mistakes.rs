@@ -89,9 +89,9 @@ fn every_mistake_gets_an_answer_and_no_success() {
     let before = names();
     let mut wrong = Vec::new();
     for (typed, status, answer) in MISTAKES {
-        let out = tracebridge().current_dir(dir.path()).args(typed.split_whitespace()).output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr);
-        if out.status.code() != Some(*status) || !said.contains(answer) || names() != before {
+        let out = tracebridge().current_dir(dir.path()).args(typed.split_whitespace()).run();
+        let said = &out.stderr;
+        if out.code() != Some(*status) || !said.contains(answer) || names() != before {
             wrong.push(format!("tracebridge {typed}: {}: {said}", out.status));
         }
     }

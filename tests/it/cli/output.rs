@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use support::art_writer::{Action, ArtTrace, Method, Record};
 use support::scenario::{Era, Scenario};
-use support::tracebridge;
+use support::{run_in, tracebridge};
 
 /// A recording in µs text with a flag and no fraction of a µs, and the method trace of the same moments.
 fn recording_and_method_trace(dir: &Path) {
@@ -38,9 +38,9 @@ fn method_calls_that_a_format_cannot_hold_are_counted_as_dropped_and_change_the_
         assert_eq!(said["dropped"], dropped, "{format}: {said}");
         assert_eq!((status, &said["lossy"]), (Some(if has_place { 0 } else { 3 }), &(!has_place).into()));
         if !has_place {
-            let out = tracebridge().current_dir(dir.path()).args(merge).output().unwrap();
+            let out = tracebridge().current_dir(dir.path()).args(merge).run();
             let line = format!("dropped: {calls} methods: {format} has no place for them\n");
-            assert!(String::from_utf8_lossy(&out.stdout).contains(&line), "{out:?}");
+            assert!(out.stdout.contains(&line), "{out:?}");
         }
     }
 }
@@ -50,10 +50,7 @@ fn a_method_trace_alone_is_refused_by_a_format_without_methods_and_the_old_outpu
     let dir = support::tempdir();
     recording_and_method_trace(dir.path());
     fs::write(dir.path().join("out.dat"), "an older file").unwrap();
-    let out = tracebridge().current_dir(dir.path()).args(["convert", "app.trace", "-o", "out.dat"]).output();
-    let out = out.unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{said}");
+    let said = run_in(dir.path(), &["convert", "app.trace", "-o", "out.dat"]).exited(1).stderr;
     for part in
         ["trace-dat has no place for methods", "nothing is written", "perfetto (.pftrace)", "csv (.csv)"]
     {
@@ -67,8 +64,7 @@ fn an_input_that_no_reader_accepts_leaves_an_older_output_as_it_is() {
     let dir = support::tempdir();
     fs::write(dir.path().join("notes.txt"), "no trace\n").unwrap();
     fs::write(dir.path().join("out.dat"), "an older file").unwrap();
-    let out = tracebridge().current_dir(dir.path()).args(["convert", "notes.txt", "-o", "out.dat"]).output();
-    assert_eq!(out.unwrap().status.code(), Some(1));
+    run_in(dir.path(), &["convert", "notes.txt", "-o", "out.dat"]).exited(1);
     assert_eq!(fs::read_to_string(dir.path().join("out.dat")).unwrap(), "an older file");
 }
 
@@ -105,10 +101,9 @@ fn calls_that_were_open_at_the_end_exit_with_0_and_with_strict_3() {
     ];
     for command in commands {
         let status = |more: &[&str]| {
-            let out = tracebridge().current_dir(dir.path()).args(command).args(more).output().unwrap();
-            let said = [out.stdout, out.stderr].concat();
-            assert!(String::from_utf8_lossy(&said).contains("1 calls were open at"), "{command:?}");
-            out.status.code()
+            let out = tracebridge().current_dir(dir.path()).args(command).args(more).run();
+            assert!(out.said().contains("1 calls were open at"), "{command:?}");
+            out.code()
         };
         assert_eq!((status(&[]), status(&["--strict"])), (Some(0), Some(3)), "{command:?}");
     }
@@ -199,12 +194,11 @@ fn info_succeeds_silently_on_a_closed_pipe_and_fails_with_one_message_on_a_full_
     fs::write(&path, Scenario::new(15, Era::ArtMono).make().trace).unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let out = tracebridge().arg("info").arg(&path).stdout(writer).output().unwrap();
-    assert_eq!((out.status.code(), &out.stderr[..]), (Some(0), &b""[..]));
+    let out = tracebridge().arg("info").arg(&path).stdout(writer).run().exited(0);
+    assert_eq!(out.stderr, "");
     if let Ok(full) = File::options().write(true).open("/dev/full") {
-        let out = tracebridge().arg("info").arg(&path).stdout(full).stderr(Stdio::piped()).output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(out.status.code(), Some(1), "{said}");
+        let out = tracebridge().arg("info").arg(&path).stdout(full).stderr(Stdio::piped()).run().exited(1);
+        let said = &out.stderr;
         assert!(said.starts_with("tracebridge: ") && said.lines().count() == 1, "{said}");
     }
 }
@@ -231,9 +225,8 @@ mod of_the_device {
         for args in REPORTS {
             let (reader, writer) = std::io::pipe().unwrap();
             drop(reader);
-            let out = device_command(args, dir.path()).stdout(Stdio::from(writer)).output().unwrap();
-            let said = String::from_utf8_lossy(&out.stderr);
-            assert_eq!((out.status.code(), &*said), (Some(0), ""), "{args:?}");
+            let out = device_command(args, dir.path()).stdout(Stdio::from(writer)).run();
+            assert_eq!((out.code(), out.stderr.as_str()), (Some(0), ""), "{args:?}");
         }
     }
 
@@ -242,9 +235,9 @@ mod of_the_device {
         let dir = support::tempdir();
         for args in REPORTS {
             let full = File::options().write(true).open("/dev/full").unwrap();
-            let out = device_command(args, dir.path()).stdout(full).output().unwrap();
-            let said = String::from_utf8_lossy(&out.stderr);
-            assert!(out.status.code().is_some_and(|code| code < 2), "{args:?}: {said}");
+            let out = device_command(args, dir.path()).stdout(full).run();
+            let said = &out.stderr;
+            assert!(out.code().is_some_and(|code| code < 2), "{args:?}: {said}");
             assert!(!said.contains("panicked"), "{args:?}: {said}");
         }
     }

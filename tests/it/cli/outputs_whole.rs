@@ -410,7 +410,7 @@ fn where_no_file_can_be_created_the_old_output_stays_and_the_error_names_it() {
     let Ok(ran) = command.output() else {
         return skip("root", "another user cannot run the binary where it is");
     };
-    let ran = Ran::from(ran).exited(1);
+    let ran = Ran::new(format!("{command:?}"), ran).exited(1);
     assert!(ran.stderr.contains("out.csv: Permission denied"), "{ran}");
     assert_eq!(fs::read(dir.path().join("out.csv")).unwrap(), OLD);
 }

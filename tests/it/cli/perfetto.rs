@@ -11,10 +11,6 @@ use support::python::{PERFETTO, python_with};
 use support::scenario::{Era, Scenario};
 use support::{Command, run_in, tracebridge};
 
-fn json(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(bytes)))
-}
-
 #[test]
 fn perfettos_classes_decode_a_merged_trace_with_every_event_and_call() {
     let Some(python) = python_with(PERFETTO) else { return };
@@ -26,10 +22,9 @@ fn perfettos_classes_decode_a_merged_trace_with_every_event_and_call() {
     let out = tracebridge()
         .args(["merge", "--json", "-o"])
         .args([path("out.pftrace"), path("app.dat"), path("app.trace")])
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let merged = json(&out.stdout);
+        .run()
+        .exited(0);
+    let merged = out.json();
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/count_pftrace.py");
     let read = Command::new(python).arg(script).arg(path("out.pftrace")).run().exited(0).json();
@@ -66,15 +61,12 @@ fn an_input_that_cannot_be_aligned_is_refused_with_the_options_that_help() {
     let merge = |more: &[&str]| {
         let mut command = tracebridge();
         command.args(["merge", "-o"]).args([path("out.pftrace"), path("app.dat"), path("app.trace")]);
-        command.args(more).output().unwrap()
+        command.args(more).run()
     };
-    let out = merge(&[]);
-    let messages = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert_eq!(out.status.code(), Some(1), "{messages}");
+    let messages = merge(&[]).exited(1).stderr;
     assert!(messages.contains("--clock") && messages.contains("--offset"), "{messages}");
     assert!(!path("out.pftrace").exists(), "half a file was left");
-    let out = merge(&["--offset", "900000000000"]);
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    merge(&["--offset", "900000000000"]).exited(0);
 }
 
 #[test]
@@ -82,9 +74,9 @@ fn info_names_an_unsupported_format_and_a_program_that_opens_it() {
     let dir = support::tempdir();
     let file = dir.path().join("memory.hprof");
     fs::write(&file, b"JAVA PROFILE 1.0.3\0").unwrap();
-    let out = tracebridge().arg("info").arg(&file).output().unwrap();
-    let messages = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert_eq!(out.status.code(), Some(1));
+    let out = tracebridge().arg("info").arg(&file).run();
+    let messages = &out.stderr;
+    assert_eq!(out.code(), Some(1));
     assert!(messages.contains("this is a heap dump (hprof); it is not read here: "), "{messages}");
 }
 
@@ -95,20 +87,18 @@ fn events_of_two_equal_recordings_appear_once_in_any_order() {
     let made = Scenario::new(13, Era::ArtMono).make();
     fs::write(path("one.dat"), &made.dat).unwrap();
     // The same events in a file with other bytes. A file with the same bytes is taken once.
-    let copied = tracebridge().arg("convert").arg(path("one.dat")).arg("-o").arg(path("two.dat")).output();
-    assert!(copied.unwrap().status.success());
+    run_in(dir.path(), &["convert", "one.dat", "-o", "two.dat"]).exited(0);
     let events = |file: &str| {
-        let out = tracebridge().args(["info", "--json"]).arg(path(file)).output().unwrap();
-        json(&out.stdout)["events"].as_u64()
+        let out = tracebridge().args(["info", "--json"]).arg(path(file)).run();
+        out.json()["events"].as_u64()
     };
     for file in ["out.dat", "out.pftrace"] {
         let out = tracebridge()
             .args(["merge", "--json", "-o"])
             .args([path(file), path("one.dat"), path("two.dat")])
-            .output()
-            .unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        assert_eq!(json(&out.stdout)["outcome"]["inputs"][1]["duplicates"].as_u64(), events("one.dat"));
+            .run()
+            .exited(0);
+        assert_eq!(out.json()["outcome"]["inputs"][1]["duplicates"].as_u64(), events("one.dat"));
         assert_eq!(events(file), events("one.dat"), "{file}");
     }
 }
@@ -244,11 +234,7 @@ fn packets_of_unknown_types_stay_when_a_method_trace_joins_and_ids_are_kept_apar
 fn what_an_output_has_no_place_for_is_named_by_type() {
     let dir = support::tempdir();
     fs::write(dir.path().join("one.pftrace"), foreign(b"one")).unwrap();
-    let refused =
-        tracebridge().args(["convert", "one.pftrace", "-o", "one.json"]).current_dir(dir.path()).output();
-    let refused = refused.unwrap();
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{said}");
+    let said = run_in(dir.path(), &["convert", "one.pftrace", "-o", "one.json"]).exited(1).stderr;
     assert!(
         said.contains("has no place for 1 packet field 15") && said.contains("perfetto (.pftrace)"),
         "{said}"
@@ -304,12 +290,11 @@ fn the_manifest_relates_the_clock_of_the_method_trace_to_that_of_the_recording()
         let made = scenario.make();
         fs::write(path("app.dat"), &made.dat).unwrap();
         fs::write(path("мой app.trace"), &made.trace).unwrap();
-        let out = tracebridge()
+        tracebridge()
             .args(["merge", "--json", "-o"])
             .args([path("out.zip"), path("app.dat"), path("мой app.trace")])
-            .output()
-            .unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+            .run()
+            .exited(0);
         let members = members(&path("out.zip"));
         let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["recording.pftrace", "0-____app.trace", "perfetto_manifest.json"]);
@@ -338,12 +323,11 @@ fn the_manifest_relates_the_clock_of_the_method_trace_to_that_of_the_recording()
 
         // The recording in the zip holds as many events as the original.
         fs::write(path("recording.pftrace"), &members[0].1).unwrap();
-        let out = tracebridge().args(["info", "--json"]).arg(path("recording.pftrace")).output().unwrap();
-        let info: Value = serde_json::from_slice(&out.stdout).unwrap();
+        let out = tracebridge().args(["info", "--json"]).arg(path("recording.pftrace")).run();
+        let info: Value = out.json();
         let of = |file: &str| {
-            let out =
-                tracebridge().args(["convert", "-o", "-", "--format", "systrace"]).arg(path(file)).output();
-            out.unwrap().stdout.split(|b| *b == b'\n').filter(|line| line.first() == Some(&b' ')).count()
+            let text = run_in(dir.path(), &["convert", "-o", "-", "--format", "systrace", file]).stdout;
+            text.lines().filter(|line| line.starts_with(' ')).count()
         };
         assert!(of("app.dat") > 100 && of("app.dat") == of("recording.pftrace"), "{info}");
     }
@@ -374,9 +358,9 @@ fn inputs_that_cannot_go_into_a_zip_are_refused() {
         (&["merge", "app.trace", "-o", "out.zip"], 1, "give it both"),
         (&["merge", "app.dat", "app.trace", "--format", "perfetto-zip", "-o", "-"], 2, "to a file"),
     ] {
-        let out = tracebridge().args(args).current_dir(dir.path()).output().unwrap();
-        let messages = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(out.status.code(), Some(status), "{messages}");
+        let out = tracebridge().args(args).current_dir(dir.path()).run();
+        let messages = &out.stderr;
+        assert_eq!(out.code(), Some(status), "{messages}");
         assert!(messages.contains(why), "{messages}");
         assert!(!dir.path().join("out.zip").exists(), "nothing is left behind");
     }
@@ -389,10 +373,8 @@ fn methods_on_tracks_of_a_recording_are_told_as_dropped_by_the_zip() {
     fs::write(dir.path().join("app.dat"), &made.dat).unwrap();
     fs::write(dir.path().join("app.trace"), &made.trace).unwrap();
     let merge = |arguments: &[&str]| {
-        let out = tracebridge().arg("merge").args(arguments).arg("--json").current_dir(dir.path()).output();
-        let out = out.unwrap();
-        let told: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("{out:?}"));
-        (out.status.code(), told)
+        let out = run_in(dir.path(), &[&["merge", "--json"], arguments].concat());
+        (out.code(), out.json())
     };
     let (status, merged) = merge(&["app.dat", "app.trace", "-o", "app.pftrace"]);
     assert_eq!(status, Some(0), "{merged}");

@@ -379,7 +379,7 @@ fn a_file_re_encoded_as_utf_8_text_is_recognised() {
     let path = files.write("t.trace", text.as_bytes());
     let out = profile(&path, &[]);
     assert_eq!(out.status.code(), Some(1));
-    let messages = out.stderr.clone();
+    let messages = &out.stderr;
     assert!(
         messages.contains("re-encoded as UTF-8")
             && messages.contains("offset")
@@ -419,7 +419,7 @@ fn a_filter_that_matches_nothing_says_so() {
         (&["--tree", "--to", "0.05ms"], "no call lies between 0 ns and 50.0 µs"),
     ] {
         let out = profile(&path, filter);
-        let messages = out.stderr.clone();
+        let messages = &out.stderr;
         assert_eq!(messages.matches(said).count(), 1, "{messages}");
         assert_eq!(out.status.code(), Some(1), "{filter:?}");
     }
@@ -427,7 +427,7 @@ fn a_filter_that_matches_nothing_says_so() {
     let shown = profile(&path, &["--method", "Net.read()"]).stdout;
     assert!(shown.contains("a.b.Net.read()") && !shown.contains("a.App"), "{shown}");
     let out = profile(&path, &["--thread", "main", "--thread", "nobody"]);
-    let messages = out.stderr.clone();
+    let messages = &out.stderr;
     assert!(out.status.success() && messages.contains("no thread is called nobody\n"), "{messages}");
     let out = profile(&path, &["--method", "App"]);
     assert!(!out.stderr.contains("match"), "{out:?}");

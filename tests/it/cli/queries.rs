@@ -1,7 +1,6 @@
 //! The queries of `queries/` over launches and frames.
 
 use std::fs;
-use std::path::Path;
 
 use support::launch_scenario::{NoiseSource, USUAL, launches};
 use support::python::{python_with, query};

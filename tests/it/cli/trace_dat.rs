@@ -82,14 +82,11 @@ fn the_text_of_a_foreign_machines_recording_is_right() {
     for (endian, long, packing) in all() {
         let path = dir.path().join("it.dat");
         std::fs::write(&path, make(endian, long, packing)).unwrap();
-        let done = support::tracebridge()
-            .args(["convert", "--format", "systrace", "-o", "-"])
-            .arg(&path)
-            .output()
-            .unwrap();
+        let done =
+            support::tracebridge().args(["convert", "--format", "systrace", "-o", "-"]).arg(&path).run();
         // The exit status is 3 because seven events were lost.
-        assert_eq!(done.status.code(), Some(3), "{}", String::from_utf8_lossy(&done.stderr));
-        let text = String::from_utf8_lossy(&done.stdout);
+        assert_eq!(done.code(), Some(3), "{}", done.stderr);
+        let text = &done.stdout;
         let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
         assert_eq!(lines.len(), 121);
         let first =
@@ -174,10 +171,9 @@ fn trace_cmd_reports_seconds_where_the_clock_counts_ns() {
     let input = dir.path().join("boot.dat");
     let out = dir.path().join("out.dat");
     std::fs::write(&input, make(Endian::Little, 8, Packing::V6)).unwrap();
-    let done = support::tracebridge().arg("convert").arg(&input).arg("-o").arg(&out).output().unwrap();
-    assert_eq!(done.status.code(), Some(3), "seven events are lost: {done:?}");
-    let report = support::Command::new("trace-cmd").args(["report", "-i"]).arg(&out).output().unwrap();
-    let report = String::from_utf8_lossy(&report.stdout);
+    let done = support::tracebridge().arg("convert").arg(&input).arg("-o").arg(&out).run();
+    assert_eq!(done.code(), Some(3), "seven events are lost: {done:?}");
+    let report = support::Command::new("trace-cmd").args(["report", "-i"]).arg(&out).run().stdout;
     let times: Vec<&str> = report
         .lines()
         .filter_map(|line| line.split_once("] ")?.1.split_once(": made_up:"))

@@ -27,17 +27,16 @@ fn speedscope() -> Option<PathBuf> {
 /// The answer of speedscope's importer about each file.
 fn imported(package: &Path, files: &[PathBuf]) -> Vec<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/speedscope_import.mjs");
-    let done = Command::new("node").arg(script).arg(package).args(files).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let done = Command::new("node").arg(script).arg(package).args(files).run().exited(0);
+    done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Converts and profiles `trace`, and returns the files that speedscope opens.
 fn written(dir: &Path, trace: &Path) -> Vec<PathBuf> {
     let [json, speedscope, folded] = ["m.json", "m.speedscope.json", "m.folded"].map(|name| dir.join(name));
     let run = |arguments: &[&dyn AsRef<std::ffi::OsStr>]| {
-        let done = tracebridge().args(arguments.iter().map(|a| a.as_ref())).output().unwrap();
-        assert!(matches!(done.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&done.stderr));
+        let done = tracebridge().args(arguments.iter().map(|a| a.as_ref())).run();
+        assert!(matches!(done.code(), Some(0 | 3)), "{}", done.stderr);
     };
     run(&[&"convert", &trace, &"-o", &json]);
     run(&[&"profile", &trace, &"--speedscope", &speedscope, &"--folded", &folded]);
@@ -69,8 +68,7 @@ fn speedscope_opens_chrome_json_speedscope_files_and_folded_stacks_without_a_war
     assert_clean(&imported(&package, &written(dir.path(), &trace)));
     // A recording: times of threads on CPUs that follow each other, and markers.
     let merged = dir.path().join("merged.json");
-    let done = tracebridge().arg("merge").args([&dat, &trace]).arg("-o").arg(&merged).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    tracebridge().arg("merge").args([&dat, &trace]).arg("-o").arg(&merged).run().exited(0);
     let file = &imported(&package, &[merged])[0];
     assert_eq!((&file["error"], &file["warnings"]), (&Value::Null, &serde_json::json!([])));
 }

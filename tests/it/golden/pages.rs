@@ -77,8 +77,8 @@ fn a_thread_that_the_list_lacks_is_named_by_the_events() {
 }
 
 fn info(dat: &PathBuf) -> serde_json::Value {
-    let done = support::tracebridge().args(["info", "--json"]).arg(dat).output().unwrap();
-    serde_json::from_slice(&done.stdout).unwrap()
+    let done = support::tracebridge().args(["info", "--json"]).arg(dat).run();
+    done.json()
 }
 
 #[test]

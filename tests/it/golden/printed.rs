@@ -123,9 +123,9 @@ fn printed(dir: &Path, width: Option<usize>, colour: bool, arguments: &[&str]) -
     if !colour {
         command.env("NO_COLOR", "1");
     }
-    let done = command.output().unwrap();
-    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap()
+    let done = command.run();
+    assert!(done.status.success(), "{arguments:?}: {}", done.stderr);
+    done.stdout
 }
 
 #[test]

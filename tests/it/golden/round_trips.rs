@@ -13,10 +13,9 @@ use support::kernel_pages::KernelPages;
 
 /// Converts `from` into `to`, and returns the summary.
 fn convert(from: &Path, to: &Path) -> Value {
-    let done =
-        support::tracebridge().args(["convert", "--json"]).arg(from).arg("-o").arg(to).output().unwrap();
-    assert!(matches!(done.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&done.stderr));
-    serde_json::from_slice(&done.stdout).unwrap()
+    let done = support::tracebridge().args(["convert", "--json"]).arg(from).arg("-o").arg(to).run();
+    assert!(matches!(done.code(), Some(0 | 3)), "{}", done.stderr);
+    done.json()
 }
 
 /// The files of a chain of conversions that begins at `from`.

@@ -57,19 +57,19 @@ fn event(line: &str) -> Event {
 
 /// The text of `trace-cmd report` for a file: whole nanoseconds, and each event by its own format.
 pub fn trace_cmd_report(dat: &Path) -> String {
-    let report = Command::new("trace-cmd").args(["report", "-t", "-N", "-i"]).arg(dat).output().unwrap();
-    let text = String::from_utf8(report.stdout).unwrap();
-    assert!(report.status.success(), "{text}{}", String::from_utf8_lossy(&report.stderr));
+    let report = Command::new("trace-cmd").args(["report", "-t", "-N", "-i"]).arg(dat).run();
+    let text = report.stdout;
+    assert!(report.status.success(), "{text}{}", report.stderr);
     text
 }
 
 /// The text of the product for a file, in systrace's form. Exit status 3 says that events were lost.
 pub fn systrace(dat: &Path, exit_status: i32) -> String {
     let mut convert = support::tracebridge();
-    let done = convert.args(["convert", "--format", "systrace", "-o", "-"]).arg(dat).output().unwrap();
-    let messages = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(exit_status), "{}: {messages}", dat.display());
-    String::from_utf8(done.stdout).unwrap()
+    let done = convert.args(["convert", "--format", "systrace", "-o", "-"]).arg(dat).run();
+    let messages = &done.stderr;
+    assert_eq!(done.code(), Some(exit_status), "{}: {messages}", dat.display());
+    done.stdout
 }
 
 /// Takes the names of those threads away that the kernel's list did not have when it printed `golden`, or

@@ -50,9 +50,8 @@ fn what_is_written_from_a_golden_file_reads_the_same_in_trace_cmd() {
     let dir = support::tempdir();
     for (file, report) in FILES {
         let out = dir.path().join("out.dat");
-        let done =
-            support::tracebridge().arg("convert").arg(golden(file)).arg("-o").arg(&out).output().unwrap();
-        assert!(done.status.success(), "{file}: {}", String::from_utf8_lossy(&done.stderr));
+        let done = support::tracebridge().arg("convert").arg(golden(file)).arg("-o").arg(&out).run();
+        assert!(done.status.success(), "{file}: {}", done.stderr);
         // The product's files hold no symbols, so trace-cmd prints the address of the function that wrote a
         // marker.
         let comparable = |report: &str| -> Vec<Event> {

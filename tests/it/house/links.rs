@@ -50,9 +50,9 @@ struct Repository {
 
 impl Repository {
     fn read() -> Repository {
-        let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().unwrap();
-        assert!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
-        let names = String::from_utf8(listed.stdout).unwrap();
+        let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).run();
+        assert!(listed.status.success(), "git ls-files: {}", listed.stderr);
+        let names = listed.stdout;
         let files: BTreeSet<String> = names.split_terminator('\0').map(str::to_owned).collect();
         let text_of = |page: &String| fs::read_to_string(root().join(page)).unwrap();
         let pages = files.iter().filter(|file| file.ends_with(".md"));

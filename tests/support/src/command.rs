@@ -202,7 +202,7 @@ impl Command {
     #[track_caller]
     pub fn run(&mut self) -> Ran {
         match self.output() {
-            Ok(output) => Ran::from(output),
+            Ok(output) => Ran::new(format!("{self:?}"), output),
             Err(error) => panic!("{self:?} does not start: {error}"),
         }
     }
@@ -216,14 +216,26 @@ impl fmt::Debug for Command {
 }
 
 /// A child that has ended, and its output as text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Ran {
+    /// The program and its arguments, for messages.
+    command: String,
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl Ran {
+    /// The end of a command that has printed this.
+    pub fn new(command: String, output: Output) -> Ran {
+        Ran {
+            command,
+            status: output.status,
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     /// Asserts that the child has ended with this exit status. Returns the child.
     #[track_caller]
     pub fn exited(self, status: i32) -> Ran {
@@ -258,20 +270,10 @@ impl Ran {
     }
 }
 
-/// For the messages of assertions: how the child ended, and all that it has printed.
+/// For the messages of assertions: which command it was, how it ended, and all that it has printed.
 impl fmt::Display for Ran {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}{}", self.status, self.stdout, self.stderr)
-    }
-}
-
-impl From<Output> for Ran {
-    fn from(output: Output) -> Ran {
-        Ran {
-            status: output.status,
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        write!(f, "{}: {}: {}{}", self.command, self.status, self.stdout, self.stderr)
     }
 }
 
@@ -384,7 +386,8 @@ impl Child {
     /// As [`Child::wait_with_output`], or if the system cannot wait for the child.
     #[track_caller]
     pub fn finish(self) -> Ran {
-        Ran::from(self.wait_with_output().expect("a child that nobody has waited for"))
+        let command = self.what.clone();
+        Ran::new(command, self.wait_with_output().expect("a child that nobody has waited for"))
     }
 
     fn wait_until(&mut self, end: Instant) -> io::Result<Option<ExitStatus>> {

@@ -58,16 +58,15 @@ fn damaged_copies(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
 }
 
 fn check_run(command: &[&str], file: &Path, damage: &str) {
-    let output = crate::tracebridge().args(command).arg(file).output().expect("tracebridge runs");
-    let printed =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = crate::tracebridge().args(command).arg(file).run();
+    let printed = format!("{}{}", output.stdout, output.stderr);
     let run = format!("{command:?} of a file {damage}: {}: {printed}", output.status);
-    assert!(matches!(output.status.code(), Some(1 | 3)), "{run}");
+    assert!(matches!(output.code(), Some(1 | 3)), "{run}");
     assert!(!printed.contains("panicked"), "{run}");
     let place = ["offset", "byte", "empty", "unknown kind", "missing", "cut"];
     let names_the_place = place.iter().any(|word| printed.contains(word));
     assert!(names_the_place, "the output says neither where the damage is nor what is missing: {run}");
-    if output.status.code() == Some(1) {
+    if output.code() == Some(1) {
         assert!(printed.contains(&*file.to_string_lossy()), "the error does not name the file: {run}");
     }
 }

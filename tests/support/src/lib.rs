@@ -71,8 +71,7 @@ pub fn example(name: &str) -> PathBuf {
     let mut build = Command::new(env!("CARGO"));
     // All crates, so that everything has the features that it has for the tests, and is built once.
     build.args(["build", "--quiet", "--locked", "--workspace", "--example", name, "--target-dir"]);
-    let built = build.arg(target).current_dir(project_dir()).output().expect("cargo runs");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    build.arg(target).current_dir(project_dir()).run().exited(0);
     target.join("debug/examples").join(name)
 }
 
@@ -140,9 +139,9 @@ pub fn inject_faults(jobs: &str, count: u32) {
     // It waits for other tests that use the machine's tracefs, and then for many commands.
     command.limit(FAULTS_LIMIT);
     command.arg("--binary").arg(binary());
-    let out = command.output().unwrap();
-    let table = String::from_utf8_lossy(&out.stdout);
-    let said = String::from_utf8_lossy(&out.stderr);
+    let out = command.run();
+    let table = &out.stdout;
+    let said = &out.stderr;
     if said.contains("SKIPPED (tracefs)") {
         return skip("tracefs", "no tracefs to be had: needs root and a kernel with it");
     }

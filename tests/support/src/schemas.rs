@@ -20,28 +20,29 @@ impl Documents {
 
     /// Runs a command, and adds each line of its output, or the whole output, as a document of `schema`.
     pub fn add(&mut self, schema: &str, command: &mut Command) {
-        let out = command.output().unwrap();
-        assert!(!out.stdout.is_empty(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
+        let out = command.run();
+        assert!(!out.stdout.is_empty(), "{command:?}: {}", out.stderr);
         self.add_printed(schema, &out.stdout);
     }
 
     /// The same for a command that may refuse its inputs, and prints nothing then. Returns whether it has
     /// printed anything.
     pub fn add_if_any(&mut self, schema: &str, command: &mut Command) -> bool {
-        let out = command.output().unwrap();
-        assert!(matches!(out.status.code(), Some(0 | 1 | 3)), "{command:?}: {out:?}");
+        let out = command.run();
+        assert!(matches!(out.code(), Some(0 | 1 | 3)), "{command:?}: {out:?}");
         self.add_printed(schema, &out.stdout);
         !out.stdout.is_empty()
     }
 
-    fn add_printed(&mut self, schema: &str, printed: &[u8]) {
-        let is_pretty = printed.starts_with(b"{\n") || printed.starts_with(b"[\n");
-        let lines: Vec<Vec<u8>> = match is_pretty {
-            true => vec![printed.iter().copied().filter(|b| *b != b'\n').collect()],
-            false => printed.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect(),
+    fn add_printed(&mut self, schema: &str, printed: &str) {
+        let is_pretty = printed.starts_with("{\n") || printed.starts_with("[\n");
+        let lines: Vec<String> = if is_pretty {
+            vec![printed.replace('\n', "")]
+        } else {
+            printed.split('\n').map(str::to_owned).collect()
         };
         for line in lines.iter().filter(|line| !line.is_empty()) {
-            self.text.extend([schema.as_bytes(), b"\t", line, b"\n"].concat());
+            self.text.extend(format!("{schema}\t{line}\n").bytes());
         }
     }
 
