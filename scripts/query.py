@@ -15,7 +15,7 @@ event rejected""".split()
 SIDE = """SELECT tag.trace_id, tag.value = parameter.new_value AS is_new
 FROM tag JOIN parameter ON tag.key = parameter.tag_key
 WHERE tag.value = parameter.new_value OR tag.value = parameter.old_value"""
-# What several queries share.
+# Parts of several queries.
 INCLUDES = Path(__file__).parent.parent / "queries/include"
 
 

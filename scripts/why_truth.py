@@ -9,7 +9,7 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
-# What is recorded beside the categories.
+# Events that are recorded beside the categories.
 EVENTS = ["task/task_newtask", "vmscan/mm_vmscan_memcg_reclaim_begin", "vmscan/mm_vmscan_memcg_reclaim_end"]
 CATEGORIES = ["sched", "irq", "disk", "memreclaim"]
 # Causes that are about sharing a CPU with others: they run as other programs do. All others run at real-time

@@ -42,7 +42,7 @@ class Fault:
     foreign = ()
     # The fault is of the whole machine: only with --machine-wide.
     is_machine_wide = False
-    # What the fault needs of a job: its attribute of this name must be true.
+    # The fault needs a job whose attribute of this name is true.
     needs = None
 
     def __init__(self, choose):

@@ -79,7 +79,7 @@ class RecordingJob:
         self.until_signal = more.get("until_signal", False)
         # Whether the output is a stream that a reader takes from standard output.
         self.is_stream = more.get("is_stream", False)
-        # What the output holds: a capture, or a text.
+        # The kind of output: a capture, or a text.
         self.text = more.get("text", False)
         self.uses_instance = more.get("instance", False)
         self.android = more.get("android", False)

@@ -20,7 +20,7 @@ MAX_SECONDS_TO_END = 120.0
 SECONDS_WITHOUT_END = 6000
 # `launch` waits 30 s for a method trace, which never comes where the disk is full.
 MAX_SECONDS = 240.0
-# What a command has started is given this time to end; none of it ends by itself so soon.
+# The processes that a command has started are given this time to end; none of them ends by itself so soon.
 MAX_SECONDS_TO_FOLLOW = 60.0
 VICTIM = b"a file that no command has been told of\n"
 

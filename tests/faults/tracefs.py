@@ -23,7 +23,7 @@ NO_SETTINGS = {
 }
 # Groups of events whose every event is looked at; of the others the group's own `enable` is.
 GROUPS = ("sched", "irq", "raw_syscalls", "task")
-# What the baseline has other than the kernel's own values, so that restoring differs from resetting.
+# Settings of the baseline that are not the kernel's own values, so that restoring differs from resetting.
 UNUSUAL = {
     "trace_clock": "mono", "buffer_size_kb": "1600", "options/overwrite": "0", "tracing_on": "0",
     "events/irq/softirq_raise/enable": "1",

@@ -20,7 +20,7 @@ DEADLINE_S = 300
 # As many tasks have begun when the worker is killed; the later ones wait for it.
 TASKS_BEFORE_KILL = 4
 TASKS = 20
-# What the executors run: it notes that it has begun, and from the TASKS_BEFORE_KILL-th on waits for the kill.
+# The code of the executors: it notes that it has begun, and from the TASKS_BEFORE_KILL-th on waits for the kill.
 PROGRAM = """#!/bin/sh
 mktemp "{state}/begun.XXXXXX" >/dev/null
 if [ "$(ls "{state}" | wc -l)" -ge {before} ]; then

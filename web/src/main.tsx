@@ -45,7 +45,7 @@ function start(): void {
   });
 }
 
-/** What went wrong. The browser's own errors speak of details that only damaged data can cause. */
+/** The message for an error. The browser's own errors speak of details that only damaged data can cause. */
 function sentence(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof Error && error.constructor === Error) return message;

@@ -9,7 +9,7 @@ export interface Range {
   to: number;
 }
 
-/** What is selected. A click in one panel selects in all. */
+/** The selection. A click in one panel selects in all. */
 export type Selection =
   | { kind: "span"; track: number; item: number }
   | { kind: "state"; track: number; item: number }

@@ -1,4 +1,4 @@
-// What the tests of report pages share: browsers, pages, waits, and a directory for files.
+// The tools that the tests of report pages share: browsers, pages, waits, and a directory for files.
 
 import { after, test } from "node:test";
 

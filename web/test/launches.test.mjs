@@ -23,7 +23,7 @@ async function clickRow(page, grid, at) {
   await page.click(`[aria-label="${grid}"] .grid-row:nth-child(${at + 1})`);
   await settled(page);
 }
-/** What is selected lies in the middle of the picture, and takes a third of its width. */
+/** The selection lies in the middle of the picture, and takes a third of its width. */
 async function checkCentred(page, from, to) {
   const view = await state(page, "view");
   const length = to - from;

@@ -10,7 +10,7 @@ const POLL_MS = 50;
 /** Something took longer than its limit. */
 export class LimitError extends Error {}
 
-/** What `promise` is resolved with; a LimitError that names `what` where that takes longer than the limit. */
+/** The value that `promise` is resolved with; a LimitError that names `what` where that takes longer than the limit. */
 export async function within(what, promise, limit = LIMIT_MS) {
   let timer;
   const late = new Promise((_, refuse) => {
@@ -55,7 +55,7 @@ export async function settled(page) {
       let changed = false;
       const observer = new MutationObserver(() => (changed = true));
       observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
-      /** What the page still has to do; an empty text where that is nothing. */
+      /** The work that the page still has to do; an empty text where that is nothing. */
       const pending = () => {
         const computing = document.querySelector(".empty[role=status]");
         if (computing) return computing.textContent;

@@ -10,7 +10,7 @@ export interface Job<T extends TrackInfo> {
   tracks: T[];
 }
 
-/** What a worker answers: the columns, or why there are none. */
+/** The answer of a worker: the columns, or why there are none. */
 type Answer = { columns: TrackColumns[] } | { error: unknown };
 
 /** More workers than this would wait for the page's own thread, which hands out the blocks. */
@@ -56,7 +56,7 @@ function startWorker(source: string): Worker | null {
   }
 }
 
-/** What the worker answers; null where it does not run. */
+/** The answer of the worker; null where it does not run. */
 function ask(worker: Worker, text: string, tracks: TrackInfo[]): Promise<Answer | null> {
   return new Promise((resolve) => {
     worker.onmessage = ({ data }: MessageEvent<Answer>) => resolve(data);
@@ -68,7 +68,7 @@ function ask(worker: Worker, text: string, tracks: TrackInfo[]): Promise<Answer 
   });
 }
 
-/** What decoding needs of a track. */
+/** The facts of a track that decoding needs. */
 const plain = ({ kind, role, name, count, offset, columns }: TrackInfo) => ({
   kind,
   role,

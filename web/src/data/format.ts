@@ -94,7 +94,7 @@ export interface MethodTable {
   inclusive: number[];
 }
 
-/** What `merge --json` says; members that the page does not know are ignored. */
+/** The output of `merge --json`; members that the page does not know are ignored. */
 export interface Summary {
   inputs?: Record<string, unknown>[];
   report?: Record<string, unknown>;

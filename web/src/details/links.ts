@@ -8,7 +8,7 @@ import type { Model } from "../timeline/model";
 import type { Stack } from "../timeline/stack";
 
 export interface Link {
-  /** What the other end is to the selection. */
+  /** The relation of the other end to the selection. */
   relation: string;
   name: string;
   /** When it begins. */
@@ -18,7 +18,7 @@ export interface Link {
 
 /** How many arrows are listed. */
 const MAX_ARROWS = 20;
-/** What the two ends of an arrow are to each other: the end's word for the begin, and the begin's for the end. */
+/** The relation of the two ends of an arrow: the end's word for the begin, and the begin's for the end. */
 const RELATIONS: Record<string, [string, string]> = {
   wakeup: ["woken by", "wakes"],
   binder: ["binder call from", "binder call to"],

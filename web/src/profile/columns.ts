@@ -19,7 +19,7 @@ export type FigureId =
   "name" | "inclusive" | "exclusive" | "cpuInclusive" | "cpuExclusive" | "calls" | "perCall" | "cpuPerCall";
 
 interface ProfileColumn extends GridColumn {
-  /** What the column sorts by. */
+  /** The value that the column sorts by. */
   figure: FigureId;
   percent?: boolean;
 }

@@ -1,4 +1,4 @@
-// What one row of the profile stands for: a method or slice, or a group of them.
+// The rows of the profile: each stands for a method or slice, or for a group of them.
 
 import type { Trace } from "../data/trace";
 import { methodCount } from "./span_source";

@@ -1,4 +1,4 @@
-// What the profile panel shows: its own settings, which no other panel needs.
+// The settings of the profile panel, which no other panel needs.
 
 import type { Trace } from "../data/trace";
 import type { State } from "../store";

@@ -40,7 +40,7 @@ function selectedKey(trace: Trace, selection: Selection): number {
   return track.kind === "calls" ? label : methodCount(trace) + label;
 }
 
-/** What a click on a row selects. */
+/** The selection after a click on a row. */
 export function selectionOf(trace: Trace, rows: Grouping, row: number): Selection | null {
   if (rows.by === "thread") return { kind: "thread", thread: row };
   const key = rows.keyOf(row);

@@ -93,7 +93,7 @@ function visibleRows(tree: CallTree, roots: TreeRow[], open: Set<string>): TreeR
   return visible;
 }
 
-/** What is unfolded at first: the path that has most of the time, until it divides. */
+/** The rows that are unfolded at first: the path that has most of the time, until it divides. */
 function heaviest(tree: CallTree, roots: TreeRow[], upward: boolean): Set<string> {
   const open = new Set<string>();
   if (upward) return open;

@@ -33,7 +33,7 @@ export function chosenWindow({ range, view }: State): Window {
   return range ?? view;
 }
 
-/** What the options choose to count, and the profile of the window; null while it is computed. */
+/** The calls that the options choose, and the profile of the window; null while it is computed. */
 export function useProfile(
   store: Store,
   options: ProfileOptions,

@@ -28,7 +28,7 @@ function reach(arrows: ArrowColumns): number {
   return most;
 }
 
-/** What an arrow must touch to be drawn: a period, and one of some tracks (null: any). */
+/** The things that an arrow must touch to be drawn: a period, and one of some tracks (null: any). */
 interface Wanted {
   from: number;
   to: number;

@@ -147,7 +147,7 @@ export function stateColorOf(state: string): string {
   return known === null ? "var(--line)" : unpack(known);
 }
 
-/** What lies over the areas outside of a chosen period: it pales them, and leaves them bright enough for dark text. */
+/** The veil over the areas outside of a chosen period: it pales them, and leaves them bright enough for dark text. */
 export function veilOf(theme: Theme): { color: string; alpha: number } {
   const isDark = rgb(theme.bg).reduce((sum, part) => sum + part, 0) < 3 * 128;
   return isDark ? { color: "#a3abb3", alpha: 0.3 } : { color: theme.bg, alpha: 0.45 };

@@ -1,4 +1,4 @@
-// What the tests see of the timeline.
+// The view of the timeline that the tests have.
 
 import type { Selection } from "../store";
 import type { TimelineControl } from "./control";

@@ -1,4 +1,4 @@
-// What the page says about an item: under the pointer, and to screen readers.
+// The text about an item: under the pointer, and to screen readers.
 
 import { upperBound } from "../data/search_sorted";
 import { hasSpans, hasStates, isFrames, type StateTrack } from "../data/trace";
@@ -68,7 +68,7 @@ function stateLines(model: Model, track: StateTrack, item: number): [string, str
   return lines;
 }
 
-/** What is known of a launch. */
+/** The facts about a launch. */
 function launchDetails({ trace }: Model, at: number): Details | null {
   const launch = trace.index.launches.at(at);
   if (!launch) return null;
@@ -87,7 +87,7 @@ function launchDetails({ trace }: Model, at: number): Details | null {
   return { title: `${launch.type ?? "Launch"}${launch.type ? " launch" : ""} of ${cut(launch.package)}`, lines };
 }
 
-/** What was measured of a frame. */
+/** The measures of a frame. */
 function frameLines({ cpu, overrun, flags }: SpanColumns, item: number): [string, string][] {
   const lines: [string, string][] = [];
   if (cpu) lines.push(["CPU time", formatDuration(cpu[item])]);

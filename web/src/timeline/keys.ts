@@ -3,7 +3,7 @@
 import type { TimelineControl } from "./control";
 import type { Navigator } from "./navigate";
 
-/** What each key does, for the page's help. */
+/** The action of each key, for the page's help. */
 export const KEYS: [string, string][] = [
   ["W, S (or +, -)", "zoom in and out"],
   ["A, D", "pan to earlier and later times"],

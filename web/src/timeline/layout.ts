@@ -14,7 +14,7 @@ export interface Scale {
   width: number;
 }
 
-/** What lies at a place. */
+/** The item at a place. */
 export interface Hit {
   row: Row;
   band: Band;
@@ -156,7 +156,7 @@ export class Layout {
     return { row, band, start, end, y, height: band.height };
   }
 
-  /** What is drawn at `x` in the picture and `y` in the rows. */
+  /** The item that is drawn at `x` in the picture and `y` in the rows. */
   hit(x: number, y: number, scale: Scale): Hit | null {
     const row = this.rows.at(this.firstRow(y));
     if (!row || y < row.y) return null;

@@ -1,4 +1,4 @@
-// What the timeline computes once for a trace: stacks, colours, frames, the VSYNC period, and the overall
+// The model of a trace, which the timeline computes once: stacks, colours, frames, the VSYNC period, and the overall
 // activity.
 
 import { hasSpans, isFrames, type SpanTrack, type Trace, type Track } from "../data/trace";

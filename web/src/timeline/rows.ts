@@ -235,7 +235,7 @@ class RowBuilder {
     return all.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0));
   }
 
-  /** What processes are ordered by, where that is not how busy they are. */
+  /** The key that processes are ordered by, where that is not how busy they are. */
   private sortKey(sort: "name" | "pid" | "time"): (member: Member) => string | number {
     const { trace, byThread, byProcess } = this.model;
     const info = (process: number | null) => (process === null ? null : trace.index.processes[process]);
@@ -434,7 +434,7 @@ class RowBuilder {
   }
 }
 
-/** What may hide the row of a track's owner, the outermost first. */
+/** The rows that may hide the row of a track's owner, the outermost first. */
 export function hiding(model: Model, track: Pick<Track, "thread" | "process" | "cpu" | "kind">): string[] {
   if (track.cpu !== null) return ["cpus", `cpu ${track.cpu}`];
   const process = track.thread === null ? track.process : model.trace.threads[track.thread].process;

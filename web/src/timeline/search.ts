@@ -5,7 +5,7 @@ import { lowerBound, upperBound } from "../data/search_sorted";
 import type { Trace, Track } from "../data/trace";
 import type { Selection } from "../store";
 
-/** What a query finds; its cursor begins before the first match. */
+/** The matches of a query; its cursor begins before the first match. */
 export interface Matches {
   readonly count: number;
   next(): Selection | null;
@@ -155,13 +155,13 @@ class Found implements Matches {
 const NOTHING: Matches = { count: 0, next: () => null, previous: () => null, times: () => new Float64Array(0) };
 let last: { trace: Trace; query: string; matches: Matches } | null = null;
 
-/** What `query` finds in `trace`, whoever asks for it: the search field, its keys, and the marks on the ruler. */
+/** The matches of `query` in `trace`, whoever asks for it: the search field, its keys, and the marks on the ruler. */
 export function sharedMatches(trace: Trace, query: string): Matches {
   if (last?.trace !== trace || last.query !== query) last = { trace, query, matches: searchMatches(trace, query) };
   return last.matches;
 }
 
-/** What `query` finds in `trace`: slices, calls and instants by name, and threads by name,
+/** Searches `trace` for `query`: slices, calls and instants by name, and threads by name,
   number and process. */
 export function searchMatches(trace: Trace, query: string): Matches {
   const flags = matchFlags(trace, query);

@@ -26,7 +26,7 @@ import { formatClock, formatDuration, formatMoment, formatWall } from "./time";
 
 /** No zoom shows less than this. */
 const MIN_VIEW_NS = 20;
-/** What can wait is done when nothing was drawn for so long. */
+/** Work that can wait is done when nothing was drawn for so long. */
 const REST_MS = 300;
 /** So much is shown before and behind an instant to which somebody goes. */
 const MOMENT_NS = 1e6;
@@ -36,7 +36,7 @@ const OVERVIEW_HEIGHT_PX = 34;
 /** A bookmark that is no further away is removed, and none is set beside it. */
 const BOOKMARK_REACH_PX = 6;
 
-/** What is kept of a trace while another one is shown. */
+/** The state of a trace while another one is shown. */
 interface Shown {
   model: Model;
   layout: Layout;
@@ -295,7 +295,7 @@ class Timeline implements TimelineControl {
     tip.style.transform = `translate(${Math.max(left, 4)}px, ${Math.max(top, 4)}px)`;
   }
 
-  /** What was under the pointer has moved away; the next movement of the pointer says what is there now. */
+  /** The item under the pointer has moved away; the next movement of the pointer says what is there now. */
   private forgetHover(): void {
     this.elements.hover.style.display = this.elements.tip.style.display = "none";
   }

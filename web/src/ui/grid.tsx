@@ -9,7 +9,7 @@ import { mounted } from "./mounted";
 export interface GridColumn {
   id: string;
   title: string;
-  /** What the column's figures mean, for a tooltip. */
+  /** The meaning of the column's figures, for a tooltip. */
   meaning: string;
   /** Pixels; the name's column takes what is left. */
   width?: number;

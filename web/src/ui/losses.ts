@@ -1,4 +1,4 @@
-// What is missing from a trace, in sentences for the banner and the summary.
+// The losses of a trace, in sentences for the banner and the summary.
 
 import type { TraceIndex } from "../data/format";
 import type { Trace } from "../data/trace";
@@ -38,7 +38,7 @@ export function missing(trace: Trace): string[] {
   return sentences;
 }
 
-/** What the page does not show, in one sentence, or null. The trace itself lacks nothing because of it. */
+/** The contents that the page does not show, in one sentence, or null. The trace itself lacks nothing because of it. */
 export function notShown(index: TraceIndex): string | null {
   const left = [kinds(index.summary.not_written), kinds(reportOf(index).unread)].filter(Boolean).join(", ");
   return left === "" ? null : `The page has no rows for ${left}.`;
