@@ -336,3 +336,75 @@ fn add_methods(part: &Part, runs: &mut PartRuns, wanted: &mut MeasureFilter<'_>)
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(extent: Range<i64>) -> LaunchRow {
+        LaunchRow { extent, utid: Some(1) }
+    }
+
+    #[test]
+    fn a_span_counts_as_far_as_it_lies_in_the_launch() {
+        assert_eq!(length_in(None, 5..9), 4);
+        let launch = launch(10..20);
+        for (span, ns) in [(12..15, 3), (5..12, 2), (18..30, 2), (0..100, 10), (0..10, 0), (25..30, 0)] {
+            assert_eq!(length_in(Some(&launch), span.clone()), ns, "{span:?}");
+        }
+        // A damaged table may have a row that ends before it begins.
+        assert_eq!(length_in(None, Range { start: 9, end: 5 }), 0);
+    }
+
+    /// The times of slices: id, name, ns and parent.
+    fn slice_times(slices: &[(i64, &str, u64, Option<i64>)]) -> BTreeMap<String, i64> {
+        let mut of_trace = TraceSlices::default();
+        for (id, name, ns, parent) in slices {
+            let known = of_trace.names.iter().position(|known| known == name);
+            let number = known.unwrap_or(of_trace.names.len());
+            if known.is_none() {
+                of_trace.names.push((*name).to_owned());
+            }
+            of_trace.slices.insert(*id, TableSlice { name: number, ns: *ns, parent: *parent });
+        }
+        let mut run = RunTimes::default();
+        let kinds = BTreeSet::from([MeasureKind::Slice]);
+        of_trace.end(&mut run, &mut MeasureFilter { kinds: &kinds, keep: &mut |_, name| name != "unwanted" });
+        assert_eq!(run.measured, kinds);
+        run.times.into_iter().map(|((_, name), ns)| (name, ns)).collect()
+    }
+
+    #[test]
+    fn the_time_of_a_slice_is_without_the_slices_in_it() {
+        let times = slice_times(&[
+            (1, "outer", 100, None),
+            (2, "inner", 30, Some(1)),
+            (3, "inner", 20, Some(1)),
+            (4, "leaf", 5, Some(3)),
+            (5, "unwanted", 7, None),
+        ]);
+        let expected = [("inner", 45), ("leaf", 5), ("outer", 50)];
+        assert_eq!(times, expected.map(|(name, ns)| (name.to_owned(), ns)).into());
+    }
+
+    #[test]
+    fn a_slice_that_is_shorter_than_the_slices_in_it_took_no_time_of_its_own() {
+        // Cut at the launch: of the outer slice less is inside than of the inner one.
+        let times =
+            slice_times(&[(1, "outer", 10, None), (2, "inner", 30, Some(1)), (3, "orphan", 4, Some(99))]);
+        let expected = [("inner", 30), ("orphan", 4), ("outer", 0)];
+        assert_eq!(times, expected.map(|(name, ns)| (name.to_owned(), ns)).into());
+    }
+
+    #[test]
+    fn runs_come_in_the_order_of_their_part() {
+        let mut runs = PartRuns::default();
+        for id in ["c", "a", "b"] {
+            runs.order.push(id.to_owned());
+            runs.runs.insert(id.to_owned(), RunTimes { name: id.to_owned(), ..RunTimes::default() });
+        }
+        runs.order.push("lost".to_owned());
+        let names: Vec<String> = runs.into_runs().into_iter().map(|run| run.name).collect();
+        assert_eq!(names, ["c", "a", "b"]);
+    }
+}

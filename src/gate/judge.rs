@@ -424,3 +424,190 @@ fn left_out_of_launch_total(side: &GateSide, extent: Option<&[String; 2]>) -> Op
         side.title
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXTENT: [&str; 2] = ["launching: a", "Choreographer#doFrame"];
+
+    /// A run with a launch of this length.
+    fn run(name: &str, launch_ns: i64) -> RunTimes {
+        RunTimes {
+            name: name.to_owned(),
+            identity: name.to_owned(),
+            launch_extent: Some(EXTENT.map(str::to_owned)),
+            measured: BTreeSet::from([MeasureKind::Launch]),
+            times: BTreeMap::from([((MeasureKind::Launch, String::new()), launch_ns)]),
+            ..RunTimes::default()
+        }
+    }
+
+    /// Runs whose launches take `first_ns`, and each 1 ms more than the one before it.
+    fn side(title: &str, count: i64, first_ns: i64) -> GateSide {
+        let run = |n| run(&format!("{title} {n}"), first_ns + n * 1_000_000);
+        GateSide { title: title.to_owned(), runs: (0..count).map(run).collect() }
+    }
+
+    fn with_slice(mut run: RunTimes, name: &str, ns: Option<i64>) -> RunTimes {
+        run.measured.insert(MeasureKind::Slice);
+        if let Some(ns) = ns {
+            run.times.insert((MeasureKind::Slice, name.to_owned()), ns);
+        }
+        run
+    }
+
+    fn judged(conditions: &[&str], sides: [GateSide; 2]) -> Result<Judgement, GateError> {
+        let conditions: Vec<Condition> =
+            conditions.iter().map(|text| Condition::parse(text).expect("a condition")).collect();
+        judge(&Selection::new(&conditions), sides)
+    }
+
+    fn only_measure(judgement: &Judgement) -> &JudgedMeasure {
+        let [condition] = &judgement.conditions[..] else { panic!("{judgement:?}") };
+        let [measure] = &condition.measures[..] else { panic!("{judgement:?}") };
+        measure
+    }
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn slower_runs_close_the_gate_if_they_are_slower_than_the_condition_permits() {
+        let sides = || [side("old", 10, 400 * MS), side("new", 10, 450 * MS)];
+        let judgement = judged(&["launch.total > +5%"], sides()).unwrap();
+        let measure = only_measure(&judgement);
+        assert_eq!((judgement.outcome(), measure.verdict), (GateOutcome::Closed, MeasureVerdict::Closes));
+        assert_eq!((measure.name.as_str(), measure.runs), ("launch.total", [10, 10]));
+        assert!((measure.change.estimate - 50e6).abs() < 1.0, "{measure:?}");
+        let percent = measure.percent(measure.change.estimate).unwrap();
+        assert!((percent - 12.36).abs() < 0.01, "{percent}");
+        // All of them are slower, and by no more than this.
+        let judgement = judged(&["launch.total > +15%"], sides()).unwrap();
+        let measure = only_measure(&judgement);
+        assert_eq!((judgement.outcome(), measure.is_beyond), (GateOutcome::Open, false));
+        assert!(measure.p_adjusted.unwrap() < LEVEL, "{measure:?}");
+    }
+
+    #[test]
+    fn a_change_that_chance_explains_passes() {
+        let judgement =
+            judged(&["launch.total > +0%"], [side("old", 10, 400 * MS), side("new", 10, 401 * MS)]);
+        let judgement = judgement.unwrap();
+        let measure = only_measure(&judgement);
+        assert_eq!((judgement.outcome(), measure.verdict), (GateOutcome::Open, MeasureVerdict::Passes));
+        assert!(measure.is_beyond && measure.p.unwrap() > LEVEL, "{measure:?}");
+    }
+
+    #[test]
+    fn a_condition_for_faster_runs_closes_on_faster_runs_alone() {
+        let faster = judged(&["launch.total < -5%"], [side("old", 10, 450 * MS), side("new", 10, 400 * MS)]);
+        assert_eq!(faster.unwrap().outcome(), GateOutcome::Closed);
+        let slower = judged(&["launch.total < -5%"], [side("old", 10, 400 * MS), side("new", 10, 450 * MS)]);
+        assert_eq!(slower.unwrap().outcome(), GateOutcome::Open);
+    }
+
+    #[test]
+    fn too_few_runs_are_undecided_with_the_number_that_is_enough() {
+        for (runs, verdict) in
+            [(4, MeasureVerdict::Undecided { runs_needed: 5 }), (5, MeasureVerdict::Closes)]
+        {
+            let sides = [side("old", runs, 400 * MS), side("new", runs, 600 * MS)];
+            let judgement = judged(&["launch.total > +5%"], sides).unwrap();
+            assert_eq!(only_measure(&judgement).verdict, verdict);
+        }
+        // Two measures share the level, so that each needs more runs.
+        assert_eq!([runs_needed(1), runs_needed(2), runs_needed(0)], [5, 6, 5]);
+    }
+
+    #[test]
+    fn a_name_that_few_runs_have_is_too_rare_and_one_that_never_changes_passes() {
+        let side = |title: &str, lock_ns: i64| {
+            let mut side = side(title, 8, 400 * MS);
+            for (n, run) in side.runs.iter_mut().enumerate() {
+                let lock = (n == 0).then_some(lock_ns);
+                *run = with_slice(with_slice(run.clone(), "lock", lock), "constant", Some(7));
+            }
+            side
+        };
+        let judgement = judged(&["slice.* > +5%"], [side("old", 100), side("new", 900)]).unwrap();
+        let measures = &judgement.conditions[0].measures;
+        let verdicts: Vec<(&str, MeasureVerdict)> =
+            measures.iter().map(|measure| (measure.name.as_str(), measure.verdict)).collect();
+        assert_eq!(
+            verdicts,
+            [("slice.constant", MeasureVerdict::Passes), ("slice.lock", MeasureVerdict::TooRare)]
+        );
+        assert_eq!((judgement.tested, judgement.outcome()), (0, GateOutcome::Open));
+        assert_eq!(measures[1].runs, [8, 8], "a run without the slice took no time for it");
+    }
+
+    #[test]
+    fn measures_that_close_the_gate_come_first() {
+        let side = |title: &str, slow_ns: i64| {
+            let mut side = side(title, 10, 400 * MS);
+            for (run, n) in side.runs.iter_mut().zip(0..) {
+                let run_with = with_slice(run.clone(), "alike", Some(50 * MS + n));
+                *run = with_slice(run_with, "slow", Some(slow_ns + n));
+            }
+            side
+        };
+        let judgement = judged(&["slice.* > +5%"], [side("old", MS), side("new", 2 * MS)]).unwrap();
+        let names: Vec<&str> =
+            judgement.conditions[0].measures.iter().map(|measure| measure.name.as_str()).collect();
+        assert_eq!(names, ["slice.slow", "slice.alike"]);
+        assert_eq!(judgement.count(|verdict| *verdict == MeasureVerdict::Closes), 1);
+        // Holm: the smallest of two p-values counts twice.
+        let slow = &judgement.conditions[0].measures[0];
+        assert_eq!(slow.p_adjusted, slow.p.map(|p| 2.0 * p));
+    }
+
+    #[test]
+    fn launches_of_another_kind_are_left_out_and_named() {
+        let mut new = side("new", 6, 400 * MS);
+        new.runs[0].launch_extent = Some(["a warm start", "a frame"].map(str::to_owned));
+        new.runs[1].launch_extent = None;
+        let judgement = judged(&["launch.total > +5%"], [side("old", 6, 400 * MS), new]).unwrap();
+        assert_eq!(only_measure(&judgement).runs, [6, 4]);
+        let [note] = &judgement.notes[..] else { panic!("{:?}", judgement.notes) };
+        assert!(
+            note.starts_with("new: left out of launch.total") && note.ends_with(": new 0, new 1"),
+            "{note}"
+        );
+        assert!(judgement.is_lossy());
+    }
+
+    #[test]
+    fn a_condition_for_one_type_of_launches_takes_no_others() {
+        let side = |title: &str| {
+            let mut side = side(title, 12, 400 * MS);
+            for run in &mut side.runs[..6] {
+                run.launch_type = Some("cold".to_owned());
+            }
+            side
+        };
+        let judgement = judged(&["launch.total[cold] > +5%"], [side("old"), side("new")]).unwrap();
+        let measure = only_measure(&judgement);
+        assert_eq!((measure.name.as_str(), measure.runs), ("launch.total[cold]", [6, 6]));
+    }
+
+    #[test]
+    fn losses_are_noted_with_the_first_names() {
+        let mut old = side("old", 6, 400 * MS);
+        old.runs.iter_mut().take(5).for_each(|run| run.is_lossy = true);
+        let judgement = judged(&["launch.total > +5%"], [old, side("new", 6, 400 * MS)]).unwrap();
+        let expected = "old: events are missing, or an input is damaged: old 0, old 1, old 2 and 2 more";
+        assert_eq!(judgement.notes, [expected]);
+    }
+
+    #[test]
+    fn sides_without_runs_or_with_a_run_of_both_are_refused() {
+        let error = judged(&["launch.total > +5%"], [side("old", 5, MS), side("new", 0, MS)]).unwrap_err();
+        assert_eq!(error.to_string(), "new: there are no runs");
+        let mut new = side("new", 5, MS);
+        new.runs[4].identity = "old 0".to_owned();
+        let error = judged(&["launch.total > +5%"], [side("old", 5, MS), new]).unwrap_err();
+        assert!(matches!(error, GateError::OnBothSides(name) if name == "new 4"));
+        let error = judged(&["method.* > +5%"], [side("old", 5, MS), side("new", 5, MS)]).unwrap_err();
+        assert_eq!(error.to_string(), "'method.* > +5%': no run has method.*: none has a method trace");
+    }
+}

@@ -468,3 +468,159 @@ fn output_error(path: &Path, source: io::Error) -> RecordError {
     };
     RecordError::Output { path: path.to_owned(), source, note }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace_dat::Metadata;
+    use crate::trace_dat::file_format::option;
+
+    const PAGE: usize = 4096;
+
+    /// A capture of two CPUs in its own directory, and its path. Without a limit it has holes as large as the
+    /// disk, and cannot be read whole.
+    fn capture(dir: &Path, max_cpu_bytes: Option<u64>) -> (CaptureFile, PathBuf) {
+        let path = dir.join("x.dat");
+        let target = CaptureTarget {
+            path: path.clone(),
+            max_bytes: None,
+            kallsyms: false,
+            readable: false,
+            compress: false,
+        };
+        let metadata = Metadata {
+            long_size: 8,
+            page_size: PAGE as u32,
+            options: vec![(option::CPUCOUNT, 2u32.to_ne_bytes().to_vec())],
+            extra: vec![b' '; 4096],
+            ..Metadata::default()
+        };
+        let head = metadata.v6(&[CpuData::default(); 2]);
+        let cpu_count = head.options[0];
+        (CaptureFile::create(&target, head, 2, cpu_count, PAGE, max_cpu_bytes).unwrap(), path)
+    }
+
+    /// The pages of a CPU that the table of the file leads to.
+    fn pages_in(file: &[u8], capture: &CaptureFile, cpu: usize) -> Vec<u8> {
+        let entry = &file[capture.table_at as usize + cpu * CpuData::ENTRY_LEN..];
+        let number = |at: usize| u64::from_ne_bytes(entry[at..at + 8].try_into().unwrap()) as usize;
+        file[number(0)..number(0) + number(8)].to_vec()
+    }
+
+    fn page(byte: u8) -> Vec<u8> {
+        vec![byte; PAGE]
+    }
+
+    #[test]
+    fn the_file_holds_all_pages_after_each_batch_and_no_holes_at_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut capture, path) = capture(dir.path(), Some(1));
+        capture.pages(1, &page(1)).unwrap();
+        capture.pages(0, &[page(2), page(3)].concat()).unwrap();
+        capture.pages(1, &page(4)).unwrap();
+        let file = fs::read(&path).unwrap();
+        assert_eq!(pages_in(&file, &capture, 0), [page(2), page(3)].concat());
+        assert_eq!(pages_in(&file, &capture, 1), [page(1), page(4)].concat());
+        assert_eq!(capture.data_bytes(), 4 * PAGE as u64);
+        let table_at = capture.table_at as usize;
+        let finished = Box::new(capture).finish(RecorderInfo::default(), &|| false).unwrap();
+        assert_eq!(
+            (finished.state, finished.bytes),
+            (FinalState::Compact, fs::metadata(&path).unwrap().len())
+        );
+        let file = fs::read(&path).unwrap();
+        // Each CPU begins at an aligned place behind the CPU before it.
+        let offset = |cpu: usize| {
+            let at = table_at + cpu * CpuData::ENTRY_LEN;
+            u64::from_ne_bytes(file[at..at + 8].try_into().unwrap())
+        };
+        assert_eq!(offset(1), offset(0) + REGION_ALIGN);
+        assert_eq!(file.len() as u64, offset(1) + 2 * PAGE as u64);
+        assert_eq!(&file[offset(1) as usize..][..PAGE], page(1));
+    }
+
+    #[test]
+    fn the_entry_for_rings_comes_with_their_first_page_and_moves_what_follows_the_table() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut capture, path) = capture(dir.path(), Some(1));
+        capture.pages(0, &page(1)).unwrap();
+        let counts = |capture: &CaptureFile| {
+            let file = fs::read(&path).unwrap();
+            let count = |slot: Slot| u32::from_ne_bytes(file[slot.at as usize..][..4].try_into().unwrap());
+            capture.cpu_counts.map(count)
+        };
+        assert_eq!((counts(&capture), capture.shown), ([2, 2], 2));
+        let after_table = capture.after_table.clone();
+        assert!(!after_table.is_empty(), "the clock's name");
+        capture.pages(2, &page(7)).unwrap();
+        assert_eq!((counts(&capture), capture.shown), ([3, 3], 3));
+        let file = fs::read(&path).unwrap();
+        assert_eq!(pages_in(&file, &capture, 2), page(7));
+        let behind = capture.table_at as usize + 3 * CpuData::ENTRY_LEN;
+        assert_eq!(&file[behind..][..after_table.len()], after_table);
+    }
+
+    #[test]
+    fn pages_that_have_no_room_or_no_entry_are_refused_and_the_others_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        // The room of a CPU is rounded up to the alignment of regions.
+        let (mut capture, path) = capture(dir.path(), Some(1));
+        let room = vec![5; REGION_ALIGN as usize];
+        capture.pages(0, &room).unwrap();
+        let full = capture.pages(0, &page(6)).unwrap_err();
+        assert!(
+            matches!(&full, RecordError::Output { source, note, .. }
+            if source.kind() == io::ErrorKind::StorageFull && note.contains("bytes free there")),
+            "{full}"
+        );
+        let unknown = capture.pages(3, &page(6)).unwrap_err();
+        assert!(unknown.to_string().contains("CPU 3"), "{unknown}");
+        assert_eq!(pages_in(&fs::read(&path).unwrap(), &capture, 0), room);
+    }
+
+    #[test]
+    fn a_capture_that_was_deleted_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut capture, path) = capture(dir.path(), None);
+        capture.pages(0, &page(1)).unwrap();
+        fs::remove_file(&path).unwrap();
+        let finished = Box::new(capture).finish(RecorderInfo::default(), &|| false).unwrap();
+        assert_eq!(finished.state, FinalState::Deleted);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn holes_are_closed_by_copying_where_they_cannot_be_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut capture, path) = capture(dir.path(), Some(1 << 20));
+        capture.pages(1, &[page(1), page(2)].concat()).unwrap();
+        capture.pages(2, &page(3)).unwrap();
+        assert_eq!(capture.copy_down().unwrap(), FinalState::Compact);
+        let file = fs::read(&path).unwrap();
+        assert_eq!(pages_in(&file, &capture, 0), b"");
+        assert_eq!(pages_in(&file, &capture, 1), [page(1), page(2)].concat());
+        assert_eq!(pages_in(&file, &capture, 2), page(3));
+        let first = capture.regions[0].offset;
+        assert_eq!(file.len() as u64, first + REGION_ALIGN + PAGE as u64);
+    }
+
+    #[test]
+    fn a_capture_replaces_a_file_and_no_device_and_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("x.dat"), "older").unwrap();
+        let (_capture, path) = capture(dir.path(), None);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_ne!(fs::read(&path).unwrap(), b"older");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no part is left");
+        let target = CaptureTarget {
+            path: dir.path().to_owned(),
+            max_bytes: None,
+            kallsyms: false,
+            readable: true,
+            compress: false,
+        };
+        let head = Metadata { long_size: 8, page_size: PAGE as u32, ..Metadata::default() }.v6(&[]);
+        let refused = CaptureFile::create(&target, head, 0, Slot::default(), PAGE, None).unwrap_err();
+        assert!(matches!(refused, RecordError::NotRegularFile(_)), "{refused}");
+    }
+}

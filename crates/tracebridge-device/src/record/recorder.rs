@@ -471,3 +471,15 @@ impl RecordingLoop<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_events_are_kept_by_stopping_at_a_full_buffer() {
+        let stops = |mode: RecordingMode| mode.when_full() == WhenFull::Stop;
+        let modes = [RecordingMode::Stream, RecordingMode::Ring, RecordingMode::Fill];
+        assert_eq!(modes.map(stops), [false, false, true]);
+    }
+}

@@ -418,3 +418,154 @@ fn add_usage(summary: &mut RecordingSummary) {
 fn unless_stalled(patched: Result<bool, RecordError>) -> Result<bool, RecordError> {
     if matches!(patched, Err(RecordError::Stalled)) { Ok(true) } else { patched }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::super::capture::FinishedOutput;
+    use super::*;
+
+    /// Everything that an output was told.
+    #[derive(Default)]
+    struct Told {
+        patches: Vec<(u64, Vec<u8>)>,
+        extra: Option<RecorderInfo>,
+    }
+
+    /// An output in memory.
+    struct MemoryOutput {
+        told: Rc<RefCell<Told>>,
+        state: FinalState,
+        /// The CPU whose last pages the reader of a stream did not take.
+        untaken: Option<u32>,
+        /// Whether names fit into their slots.
+        has_room: bool,
+    }
+
+    impl RecordingOutput for MemoryOutput {
+        fn pages(&mut self, _: u32, _: &[u8]) -> Result<(), RecordError> {
+            Ok(())
+        }
+        fn resume(&mut self) -> Result<(), RecordError> {
+            if self.untaken.is_some() { Err(RecordError::Stalled) } else { Ok(()) }
+        }
+        fn give_up(&mut self) -> Option<u32> {
+            self.untaken
+        }
+        fn patch(&mut self, slot: Slot, text: &[u8], _: u8) -> Result<bool, RecordError> {
+            if self.untaken.is_some() {
+                return Err(RecordError::Stalled);
+            }
+            self.told.borrow_mut().patches.push((slot.at, text.to_vec()));
+            Ok(self.has_room)
+        }
+        fn put_extra(&mut self, _: &RecorderInfo) -> Result<(), RecordError> {
+            Ok(())
+        }
+        fn data_bytes(&self) -> u64 {
+            0
+        }
+        fn finish(
+            self: Box<Self>,
+            extra: RecorderInfo,
+            _: &dyn Fn() -> bool,
+        ) -> Result<FinishedOutput, RecordError> {
+            self.told.borrow_mut().extra = Some(extra);
+            Ok(FinishedOutput { bytes: 9, state: self.state, not_compressed: None })
+        }
+    }
+
+    /// A session of one CPU that has read 100 events, of which 7 were in the last batch.
+    fn session(change: impl FnOnce(&mut MemoryOutput)) -> (ClosedSession, Rc<RefCell<Told>>) {
+        let told = Rc::new(RefCell::new(Told::default()));
+        let mut output =
+            MemoryOutput { told: told.clone(), state: FinalState::Compact, untaken: None, has_room: true };
+        change(&mut output);
+        let count = CpuReadCount { cpu: 2, events: 100, bytes: 4096, gaps: 1, missed: 3, last_batch: 7 };
+        let stats = CpuStats {
+            entries: 5,
+            overrun: 3,
+            commit_overrun: 1,
+            dropped: 2,
+            read: 104,
+            text: "entries: 5".to_owned(),
+        };
+        let session = ClosedSession {
+            output: Box::new(output),
+            device: Some("a phone".to_owned()),
+            facts: None,
+            snapshots: Snapshots::default(),
+            path: PathBuf::from("x.dat"),
+            slots: HeadSlots {
+                comms: Slot { at: 1000, len: 10 },
+                tgids: Slot { at: 2000, len: 10 },
+                stats: vec![Slot { at: 3000, len: 100 }],
+            },
+            cpus: vec![(count, stats)],
+            names: TaskNames::default(),
+            foreign_ids: Vec::new(),
+            rings: RingsSummary::default(),
+            ring_cpu: 3,
+        };
+        (session, told)
+    }
+
+    fn finished(session: ClosedSession, streaming: bool) -> RecordingSummary {
+        let mut summary = RecordingSummary { streaming, ..RecordingSummary::default() };
+        session.finish(&mut summary, &|| false).unwrap();
+        summary
+    }
+
+    #[test]
+    fn the_kernels_counts_are_in_the_summary_and_in_the_file() {
+        let (session, told) = session(|_| ());
+        let summary = finished(session, true);
+        let [cpu] = &summary.cpus[..] else { panic!("{summary:?}") };
+        assert_eq!((cpu.cpu, cpu.events, cpu.taken, cpu.left), (2, 100, 4, 5), "another reader took 4");
+        assert_eq!((cpu.overrun, cpu.dropped, cpu.commit_overrun, cpu.gaps, cpu.missed), (3, 2, 1, 1, 3));
+        assert_eq!((summary.bytes, summary.output.as_path()), (9, std::path::Path::new("x.dat")));
+        assert_eq!((summary.notes.len(), summary.error.as_deref()), (0, None));
+        let told = told.borrow();
+        assert!(told.patches.contains(&(3000, b"CPU: 2\nentries: 5\n".to_vec())), "{:?}", told.patches);
+        let extra = told.extra.as_ref().unwrap();
+        assert_eq!((extra.excerpt, extra.device.as_deref()), (false, Some("a phone")));
+        let lost: Vec<(u32, u64, u64)> = extra.lost.iter().map(|l| (l.cpu, l.overrun, l.dropped)).collect();
+        assert_eq!(lost, [(2, 3, 3)]);
+    }
+
+    #[test]
+    fn what_a_ring_overwrites_is_no_loss() {
+        let (session, told) = session(|_| ());
+        finished(session, false);
+        let told = told.borrow();
+        let extra = told.extra.as_ref().unwrap();
+        assert!(extra.excerpt && extra.lost.is_empty(), "{extra:?}");
+    }
+
+    #[test]
+    fn pages_that_a_reader_did_not_take_are_counted_as_unsent() {
+        let (session, _) = session(|output| {
+            output.untaken = Some(2);
+            output.state = FinalState::Cut;
+        });
+        let summary = finished(session, true);
+        assert_eq!((summary.cpus[0].events, summary.cpus[0].unsent), (93, 7));
+        assert_eq!(summary.error, Some(RecordError::Stalled.to_string()));
+    }
+
+    #[test]
+    fn notes_tell_of_names_without_room_holes_a_deleted_file_and_foreign_events() {
+        let (mut session, _) = session(|output| {
+            output.has_room = false;
+            output.state = FinalState::Sparse;
+        });
+        session.foreign_ids = vec![300, 301];
+        let notes = finished(session, true).notes;
+        for part in ["(ids 300, 301)", "some have no name", "the file keeps holes"] {
+            assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
+        }
+        let (session, _) = self::session(|output| output.state = FinalState::Deleted);
+        assert_eq!(finished(session, true).error.as_deref(), Some("x.dat was deleted while it was written"));
+    }
+}

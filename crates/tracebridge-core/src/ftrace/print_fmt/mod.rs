@@ -8,6 +8,8 @@ mod eval;
 mod expr;
 mod lex;
 mod parse;
+#[cfg(test)]
+mod parse_tests;
 mod pointer;
 mod program;
 mod spec;
