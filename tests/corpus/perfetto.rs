@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use support::Command;
+use support::files::gzip;
 use support::python::{PERFETTO, python_with};
 use tracebridge::formats::{self, FormatId, Order, perfetto};
 
@@ -124,12 +125,6 @@ fn a_trace_that_is_converted_to_itself_is_equal_byte_for_byte() {
             assert!(std::fs::read(&out).unwrap() == bytes, "{}", trace.display());
         }
     }
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut encoder, bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::Value;
+use support::files::gzip;
 use support::scenario::{Era, Scenario};
 use support::{Command, Ran, run_in, tracebridge};
 
@@ -18,10 +19,8 @@ fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 /// A bug report: a method trace packed with gzip in a directory, a heap dump, a text that is no trace.
 fn bug_report(dir: &Path) -> Vec<(&'static str, Vec<u8>)> {
     let trace = Scenario::new(14, Era::ArtMono).make().trace;
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    packed.write_all(&trace).unwrap();
     let files = vec![
-        ("FS/data/app.trace.gz", packed.finish().unwrap()),
+        ("FS/data/app.trace.gz", gzip(&trace)),
         ("memory.hprof", b"JAVA PROFILE 1.0.3\0".to_vec()),
         ("version.txt", b"1.0\n".to_vec()),
     ];
@@ -201,15 +200,12 @@ impl InputWay {
 fn ways(dir: &Path, ending: &str) -> Vec<InputWay> {
     let plain = format!("in.{ending}");
     let bytes = fs::read(dir.join(&plain)).unwrap();
-    let gzip = format!("{plain}.gz");
-    let mut packer =
-        flate2::write::GzEncoder::new(File::create(dir.join(&gzip)).unwrap(), Default::default());
-    packer.write_all(&bytes).unwrap();
-    packer.finish().unwrap();
+    let gzipped = format!("{plain}.gz");
+    fs::write(dir.join(&gzipped), gzip(&bytes)).unwrap();
     let zstd = format!("{plain}.zst");
     fs::write(dir.join(&zstd), zstd::encode_all(&bytes[..], 1).unwrap()).unwrap();
-    let files = [&gzip, &zstd, &plain].map(|name| InputWay::file(name));
-    let pipes = [&plain, &gzip, &zstd].map(|name| InputWay::pipe(name));
+    let files = [&gzipped, &zstd, &plain].map(|name| InputWay::file(name));
+    let pipes = [&plain, &gzipped, &zstd].map(|name| InputWay::pipe(name));
     files.into_iter().chain(pipes).collect()
 }
 

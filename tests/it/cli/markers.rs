@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use support::{Ran, TempDir, tracebridge, within_limit, write_program};
+use support::{Child, Ran, TempDir, tracebridge, within_limit, write_program};
 
 /// Makes a directory with the files of a tracefs that these commands use: a marker file, and `events`
 /// switched off.
@@ -33,6 +33,13 @@ fn mark(tracefs: &Path, args: &[&str]) -> Ran {
     tracebridge().arg("mark").arg("--tracefs").arg(tracefs).args(args).run()
 }
 
+/// Starts `mark -`, which reads lines from a pipe.
+fn start_stream(tracefs: &Path) -> Child {
+    let mut mark = tracebridge();
+    mark.args(["mark", "-", "--pid", "9", "--tracefs"]).arg(tracefs);
+    mark.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
 fn marked(tracefs: &Path) -> String {
     fs::read_to_string(tracefs.join("trace_marker")).unwrap()
 }
@@ -49,13 +56,7 @@ fn mark_writes_its_slices_for_the_process_of_the_calling_script() {
 #[test]
 fn a_stream_continues_after_a_bad_line_and_reports_the_number_of_the_line() {
     let tracefs = tracefs(&[]);
-    let mut child = tracebridge()
-        .args(["mark", "-", "--pid", "9", "--tracefs"])
-        .arg(tracefs.path())
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start_stream(tracefs.path());
     child.feed("begin a b\n\nnonsense\nend\n");
     let ran = child.finish().exited(3);
     assert!(ran.stderr.contains("line 3"), "{ran}");
@@ -123,13 +124,7 @@ fn doctor_names_file_and_kernel_option_for_scripts() {
 #[test]
 fn a_stream_goes_on_after_bytes_that_are_no_text_and_lines_without_an_end() {
     let tracefs = tracefs(&[]);
-    let mut child = tracebridge()
-        .args(["mark", "-", "--pid", "9", "--tracefs"])
-        .arg(tracefs.path())
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start_stream(tracefs.path());
     let mut stdin = child.stdin.take().unwrap();
     let mut stdin = within_limit("the command to read 64 MiB", move || {
         stdin.write_all(b"begin a\xffb\nB|9|raw\xff\ninstant ").unwrap();

@@ -10,6 +10,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use support::art_always_on::{self, Stream, anr_dump};
+use support::files::gzip;
 use support::scenario::{Era, Scenario};
 use support::{TempDir, run_line};
 
@@ -61,12 +62,6 @@ fn write_zip(path: &Path, files: &[(&str, &[u8])]) {
         zip.write_all(bytes).unwrap();
     }
     zip.finish().unwrap();
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(bytes).unwrap();
-    gzip.finish().unwrap()
 }
 
 /// The number of traces in the dataset `name` after these files have been added.

@@ -1,6 +1,7 @@
 //! Files of the tests, and a file system that is soon full.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -27,6 +28,13 @@ impl Files {
         fs::write(&path, bytes).unwrap();
         path
     }
+}
+
+/// The bytes as gzip packs them.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(bytes).expect("memory takes it");
+    packer.finish().expect("memory takes it")
 }
 
 /// The names in a directory, in order.
