@@ -702,7 +702,7 @@ fn the_log_has_what_was_asked_of_the_device_and_what_it_answered() {
             "x\\x1b[2Jyyy",
             "DEBUG desk::device::pull: ",
             " bytes, read as trace.dat\n",
-            "DEBUG export::conversion_output: x.pftrace: written\n",
+            "DEBUG export::convert: x.pftrace: written\n",
         ] {
             assert!(log.contains(step), "no {step:?}: {log}");
         }
