@@ -226,7 +226,7 @@ fn a_recording_ends_at_its_maximum_size() {
     let _busy = Busy::start();
     let (summary, _) = journey(
         &machine,
-        &["sched", "irq/*", "-b", "64", "--max-size", "200k", "-t", "600"],
+        &["sched", "irq/*", "-b", "1024", "--max-size", "200k", "-t", "600"],
         wait_for_the_end,
     );
     assert_eq!(summary["ended_by"], "size");
@@ -455,7 +455,8 @@ fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
         command.stderr(Stdio::null());
         let mut recorder = Recorder::start(command, dir.path());
         if is_at_the_end {
-            wait_for_tracing_or_the_end(&machine, &mut recorder);
+            // Which may be over when this looks.
+            until("the capture", || capture.exists() || recorder.try_wait().unwrap().is_some());
         }
         // Whatever the recorder does at that moment, the kill must leave things in order.
         let wait_ms = if is_at_the_end { 60 + random(80) } else { random(600) };
@@ -487,14 +488,6 @@ fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
         opened += 1;
     }
     assert!(opened > times / 3, "{opened} of {times} left a capture, {packed} of them compressed");
-}
-
-/// Waits until a recorder of a short recording has switched tracing on, which may be over when this looks.
-fn wait_for_tracing_or_the_end(machine: &Machine, recorder: &mut Recorder) {
-    let is_on = |file: &str| fs::read_to_string(machine.root.join(file)).is_ok_and(|v| v.starts_with('1'));
-    until("a recording", || {
-        is_on("events/sched/sched_switch/enable") || recorder.try_wait().unwrap().is_some()
-    });
 }
 
 /// The number of pages behind the capture's head that are not empty and that belong to no CPU's data.
