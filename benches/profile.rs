@@ -1,5 +1,5 @@
-//! The cost of a profile of a method trace: opening (one pass over the records) and the flat profile, with the
-//! call tree beside it, on generated traces of 5 million records in memory, one of each shape.
+//! The cost of a profile of a method trace: opening (one pass over the records) and the flat profile, with
+//! the call tree beside it, on generated traces of 5 million records in memory, one of each shape.
 //!
 //! `cargo bench --bench profile [-- RECORDS]`. `scripts/bench-profile` races the whole program against
 //! dmtracedump.

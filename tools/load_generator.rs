@@ -74,8 +74,8 @@ fn spawn_half(time: Duration, input: Stdio, output: Stdio) -> io::Result<Child> 
         .spawn()
 }
 
-/// Hands each byte on until the time is over, or until the other half or the program that started both is gone.
-/// Two halves would else go on without that program, if it is killed.
+/// Hands each byte on until the time is over, or until the other half or the program that started both is
+/// gone. Two halves would else go on without that program, if it is killed.
 fn half(time: Duration) -> io::Result<()> {
     let until = Instant::now() + time;
     let mut input = io::stdin().lock();

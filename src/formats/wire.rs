@@ -17,7 +17,7 @@ pub(crate) const fn tag(field: u32, wire_type: u32) -> u64 {
 
 /// The decoder: the fields of one message, in the order in which the message holds them.
 pub(crate) mod read {
-    use super::{FIXED32, FIXED64, LENGTH_DELIMITED, VARINT};
+    use crate::formats::wire::{FIXED32, FIXED64, LENGTH_DELIMITED, VARINT};
     use crate::varint;
 
     /// The value of one field.
@@ -133,7 +133,7 @@ pub(crate) mod read {
 
 /// The encoder: appends fields and messages to a byte vector.
 pub(crate) mod write {
-    use super::{FIXED64, LENGTH_DELIMITED, VARINT, tag};
+    use crate::formats::wire::{FIXED64, LENGTH_DELIMITED, VARINT, tag};
     use crate::varint::{self, SEVEN_BYTES};
 
     /// Appends a varint field. A negative `int32` or `int64` is passed as its 64 bits and takes ten bytes.

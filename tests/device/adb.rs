@@ -13,8 +13,8 @@ pub const DIR: &str = "/data/local/tmp";
 /// A shell command that runs thirty programs, one after another.
 pub const PROGRAMS: &str = "i=0; while [ $i -lt 30 ]; do cat /proc/version >/dev/null; i=$((i + 1)); done";
 
-/// The lock of each device, which one test at a time holds. The emulated devices share the processors of this machine,
-/// so that a test that measures holds all of them.
+/// The lock of each device, which one test at a time holds. The emulated devices share the processors of this
+/// machine, so that a test that measures holds all of them.
 pub struct Turn {
     _device: MutexGuard<'static, ()>,
     _machine: Result<RwLockReadGuard<'static, ()>, RwLockWriteGuard<'static, ()>>,

@@ -1,5 +1,5 @@
-//! The reports of `doctor` and `list` on a locked phone, compared with the kernel's log, and those that an app
-//! gets.
+//! The reports of `doctor` and `list` on a locked phone, compared with the kernel's log, and those that an
+//! app gets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ fn absolute(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/sys/kernel/tracing/{path}") }
 }
 
-/// The access that the kernel gives `shell` and root to each of these files (see tools/access_probe.rs), and the
-/// files that SELinux denies `shell` to look at.
+/// The access that the kernel gives `shell` and root to each of these files (see tools/access_probe.rs), and
+/// the files that SELinux denies `shell` to look at.
 fn truth(phone: &LockedPhone, paths: &[String]) -> (BTreeMap<String, [String; 2]>, BTreeSet<String>) {
     let probe = phone.program("access_probe");
     let command = format!("printf '%s\\n' {} | {probe}", paths.join(" "));

@@ -102,9 +102,9 @@ fn without_room_to_compress_the_capture_stays_whole_with_a_note() {
     let dir = support::tempdir();
     let _busy = Busy::start();
     let ring = ["sched", "irq/*", "raw_syscalls/*", "--mode", "ring", "-b", "256", "-t", "1.5"];
-    // What lies on the disk, not the length: the room that is kept for names is a hole in the file. The second
-    // recording may be larger or smaller than the one before it: processes come and go, and a loaded machine
-    // fills less of the ring. Then the next disk is larger, or smaller.
+    // What lies on the disk, not the length: the room that is kept for names is a hole in the file. The
+    // second recording may be larger or smaller than the one before it: processes come and go, and a loaded
+    // machine fills less of the ring. Then the next disk is larger, or smaller.
     let mut spare_kib = 48;
     for _ in 0..10 {
         let out = record(&machine, dir.path(), &ring).run();

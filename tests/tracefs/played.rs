@@ -1,6 +1,6 @@
-//! Traces whose truth is known, recorded on this machine's kernel. `why` names the cause that was planted in a
-//! slice: `scripts/why-truth` counts over many runs how often it does, and how near the sizes are. `info` finds
-//! the launch that was played.
+//! Traces whose truth is known, recorded on this machine's kernel. `why` names the cause that was planted in
+//! a slice: `scripts/why-truth` counts over many runs how often it does, and how near the sizes are. `info`
+//! finds the launch that was played.
 
 use serde_json::Value;
 use support::{Command, skip, tracebridge};

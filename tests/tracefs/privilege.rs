@@ -1,4 +1,5 @@
-//! Attacks of another user on a recorder that is root. The other user is a user id that owns nothing on this machine.
+//! Attacks of another user on a recorder that is root. The other user is a user id that owns nothing on this
+//! machine.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -469,8 +469,8 @@ fn shown(path: &Path, piece: &mut [u8]) -> Option<String> {
     Some(text.split(" (expanded").next()?.to_owned())
 }
 
-/// The text that has to be written to a knob for it to show this value. A choice of several values is shown as
-/// `local [global] mono`, a filter that is not set as `none`, or as a remark for those of a group.
+/// The text that has to be written to a knob for it to show this value. A choice of several values is shown
+/// as `local [global] mono`, a filter that is not set as `none`, or as a remark for those of a group.
 pub fn written(shown: &str) -> &str {
     let chosen = shown.split_once('[').and_then(|(_, rest)| rest.split(']').next());
     match shown.trim() {

@@ -151,8 +151,8 @@ pub(super) fn extent(bundle: &[u8]) -> Extent {
     Extent { first_ts: first_ts.unwrap_or(0), events: events + u64::from(lost) }
 }
 
-/// Appends the events of `body`, the bundle with the index `bundle`, to `out`, sorted by time. Returns whether
-/// the whole bundle could be read.
+/// Appends the events of `body`, the bundle with the index `bundle`, to `out`, sorted by time. Returns
+/// whether the whole bundle could be read.
 pub(super) fn events<'a>(body: &'a [u8], cpu: u32, bundle: u32, out: &mut Vec<BundleEvent<'a>>) -> bool {
     let start = out.len();
     let mut lost = false;

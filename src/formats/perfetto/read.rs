@@ -191,8 +191,8 @@ impl<'a> PerfettoReader<'_, 'a> {
         Ok(broken)
     }
 
-    /// Sends all events in the order of time, or markers alone so and the others as they come. Returns how many
-    /// bundles are broken.
+    /// Sends all events in the order of time, or markers alone so and the others as they come. Returns how
+    /// many bundles are broken.
     fn read_by_time(&mut self, index: &PacketIndex<'a>, order: Order) -> io::Result<u32> {
         let bytes = bytes_of(index);
         let pass = Pass::begin("reading bundles", bytes);
@@ -234,8 +234,8 @@ impl<'a> PerfettoReader<'_, 'a> {
         Ok(broken)
     }
 
-    /// The events of the trace's own tracks and its frames, by time; of one time in the order of the file. They
-    /// come behind the kernel's events of the same time.
+    /// The events of the trace's own tracks and its frames, by time; of one time in the order of the file.
+    /// They come behind the kernel's events of the same time.
     fn events_of_tracks(&self) -> Vec<BundleEvent<'a>> {
         let on_track = |ts, content| BundleEvent { ts, cpu: u32::MAX, bundle: u32::MAX, content };
         let tracks = self.track_events.events.iter().enumerate();

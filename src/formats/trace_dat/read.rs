@@ -578,7 +578,8 @@ mod tests {
         }
     }
 
-    /// The threads that the sink is told of when thread `maker` makes thread 9, in a file with these processes.
+    /// The threads that the sink is told of when thread `maker` makes thread 9, in a file with these
+    /// processes.
     fn told(maker: i32, flags: i64, tgids: &[(i32, i32)]) -> Vec<(i32, Option<i32>, Option<String>)> {
         let field =
             |name: &str, ty| Field { name: name.into(), ctype: String::new(), ty, offset: 0, size: 0 };

@@ -367,8 +367,8 @@ fn check_that_it_can_be_fetched(desk: &Desk) {
     fs::remove_file(desk.path("x.dat")).unwrap();
 }
 
-/// The files that a recording leaves on a device whose connection is lost: `output` is the name that it is to have
-/// here.
+/// The files that a recording leaves on a device whose connection is lost: `output` is the name that it is to
+/// have here.
 fn leave_recording(desk: &Desk, id: u32, output: &str, status: Option<&str>, capture: &[u8]) {
     let dir = desk.server.dir("S1").join(format!("tracebridge.d/{id:016x}"));
     fs::create_dir_all(&dir).unwrap();

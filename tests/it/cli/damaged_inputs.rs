@@ -1,6 +1,6 @@
-//! Files that are empty, cut short, malformed or random give an error that says where, or a partial result that says
-//! what is missing. tests/tracefs does the same with a capture that the recorder made from the running
-//! kernel.
+//! Files that are empty, cut short, malformed or random give an error that says where, or a partial result
+//! that says what is missing. tests/tracefs does the same with a capture that the recorder made from the
+//! running kernel.
 
 use support::art_writer::{Action, ArtTrace, Method, Record};
 use support::damage::check_damaged_copies;

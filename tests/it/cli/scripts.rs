@@ -1,6 +1,6 @@
 //! The scripts for a device, with an imitated adb server, and a stand-in for `adb` that lists its device: no
-//! name of a device or a file may become a command. And `scripts/faults`: faults at random moments of commands
-//! on files.
+//! name of a device or a file may become a command. And `scripts/faults`: faults at random moments of
+//! commands on files.
 
 use std::fs;
 use std::path::Path;

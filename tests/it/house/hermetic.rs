@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::{for_each_source, root};
 
-/// The tools of `tests/support`, and for each the paths of the standard library or of a crate that go past it.
+/// The tools of `tests/support`, and for each the paths of the standard library or of a crate that go past
+/// it.
 const PAST_SUPPORT: &[(&str, &[&str])] = &[
     ("support::Command", &["std::process::Command", "process::Command::new"]),
     (

@@ -1,6 +1,7 @@
 //! Removes the leavings of a test run when it ends, in whatever way it ends: the processes that it started,
-//! the files and mounts that it made, and the settings of a recorder that it did not wait for. A shell does it,
-//! which waits for the end of a pipe that only this process can write to; a SIGKILL closes that pipe, too.
+//! the files and mounts that it made, and the settings of a recorder that it did not wait for. A shell does
+//! it, which waits for the end of a pipe that only this process can write to; a SIGKILL closes that pipe,
+//! too.
 
 use std::fs;
 use std::io::{self, PipeReader, Write, pipe};

@@ -1,5 +1,5 @@
-//! The tools that the test programs share: they run the real binary, find the corpus, report skipped tests, and make
-//! files and devices.
+//! The tools that the test programs share: they run the real binary, find the corpus, report skipped tests,
+//! and make files and devices.
 
 #[cfg(unix)]
 pub mod adb_server;
