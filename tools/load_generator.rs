@@ -86,7 +86,7 @@ fn half(time: Duration) -> io::Result<()> {
     while input.read(&mut byte)? == 1 && output.write_all(&byte).and_then(|()| output.flush()).is_ok() {
         count += 1;
         // Asked for seldom: it is no part of the load.
-        if count % 256 == 0 && (Instant::now() >= until || parent_id() != parent) {
+        if count.is_multiple_of(256) && (Instant::now() >= until || parent_id() != parent) {
             break;
         }
     }
