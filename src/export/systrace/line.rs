@@ -53,9 +53,17 @@ impl LineColumns {
         }
     }
 
-    /// Adds the columns of `event`.
+    /// Appends the columns of `event`.
+    pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        let mut room = PieceRoom::default();
+        let mut line = PieceWriter::new(&mut room, out);
+        self.push_to(&mut line, event);
+        line.long();
+    }
+
+    /// As [`LineColumns::push`], for a caller that puts a line together.
     #[inline]
-    pub(super) fn push(&mut self, event: &Event<'_>, line: &mut PieceWriter<'_>) {
+    pub(super) fn push_to(&mut self, line: &mut PieceWriter<'_>, event: &Event<'_>) {
         let cpu = event.cpu as usize;
         match self.cache.get(cpu) {
             Some((tid, columns)) if *tid == event.tid && event.comm.is_none() && event.tgid.is_none() => {

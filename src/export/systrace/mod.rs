@@ -119,7 +119,7 @@ impl Sink for SystraceWriter {
                 self.columns.set_threads(&self.threads);
                 self.out.batch.complete_line(|line| {
                     let mut line = PieceWriter::new(&mut self.room, line);
-                    self.columns.push(event, &mut line);
+                    self.columns.push_to(&mut line, event);
                     printer.0.push_to(&mut line, event, kind);
                     line.put(b"\n", 1);
                     line.long();
@@ -184,7 +184,7 @@ impl TimelineSink for SystraceWriter {
             let pid = lines.tgid.unwrap_or(0);
             self.out.batch.complete_line(|line| {
                 let mut columns = PieceWriter::new(&mut self.room, line);
-                self.columns.push(&event, &mut columns);
+                self.columns.push_to(&mut columns, &event);
                 columns.long().extend_from_slice(MARKER);
                 match edge.kind {
                     EdgeKind::Enter => {
@@ -254,7 +254,7 @@ impl EventBatch {
         for (event, data) in self.records.events() {
             match self.printers.get(event.kind.0 as usize) {
                 Some(printer) => {
-                    columns.push(&event, &mut line);
+                    columns.push_to(&mut line, &event);
                     printer.0.push_to(&mut line, &event, &printer.1);
                     line.put(b"\n", 1);
                 }
