@@ -30,7 +30,7 @@ pub struct DumpRequest {
     pub html: bool,
     /// Prints every record in place of a profile.
     pub records: bool,
-    /// The clock: [`CPU`](crate::formats::art_method::CPU) or [`WALL`](crate::formats::art_method::WALL).
+    /// The clock: [`CPU`] or [`WALL`](crate::formats::art_method::WALL).
     /// `None` selects thread-CPU time where the trace has it, as the old tool did.
     pub clock: Option<usize>,
     /// A PNG file to draw the call graph into.
