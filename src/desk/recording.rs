@@ -124,9 +124,14 @@ pub(super) fn run_recorder(
             Recorder::Atrace(&atrace_args, seconds)
         }
     };
+    let lacks_frame_timeline = run.launched.is_some()
+        && run.recorder != ChosenRecorder::Perfetto
+        && has_frame_timeline(&target.device);
     let Some(program) = run.recorder.program() else {
         let job = RecorderJob { recorder, launch_args: None, app: run.launched };
-        return record_session(target, &job, output);
+        let (mut outcome, delivered) = record_session(target, &job, output)?;
+        say_without_frame_timeline(&mut outcome, lacks_frame_timeline);
+        return Ok((outcome, delivered));
     };
     if !run.is_automatic && !run.recorder.is_on(&target.device) {
         return Err(DeskError::NoRecorder { serial: target.device.serial().to_owned(), program });
@@ -137,7 +142,17 @@ pub(super) fn run_recorder(
     let reason = if run.is_automatic { ": tracefs is closed to adb's user" } else { "" };
     outcome.text = format!("recorded by the device's own {program}{reason}\n{}", outcome.text);
     outcome.json["via"] = program.into();
+    say_without_frame_timeline(&mut outcome, lacks_frame_timeline);
     Ok((outcome, delivered))
+}
+
+/// Says what it costs that SurfaceFlinger's FrameTimeline, which the device has, was not recorded.
+fn say_without_frame_timeline(outcome: &mut DeviceOutcome, is_lacking: bool) {
+    if is_lacking {
+        outcome.text += "  FrameTimeline was not recorded: the deadlines of frames come from VSYNC's period, and nothing \
+                         says whose fault a late one was (--via perfetto records it, in place of tracebridge's recorder)\n";
+        outcome.json["frame_timeline"] = false.into();
+    }
 }
 
 /// Whether the device's SurfaceFlinger has FrameTimeline.

@@ -50,5 +50,5 @@ pub(crate) use owned_event::{OwnedEvent, OwnedEvents, OwnedTrackEvent};
 pub use recording::{FormatError, OpenedInput, Recording};
 pub(crate) use report::ThreadIds;
 pub use report::{CpuCount, Damage, ReadReport, TrackEventCounts};
-pub use sink::{Head, Order, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
+pub use sink::{Head, Order, Package, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
 pub use track::{CounterValue, Flow, Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner};

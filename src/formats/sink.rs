@@ -64,6 +64,17 @@ pub struct ProcessInfo<'a> {
     pub ppid: Option<i32>,
     /// The command line's first word or package name.
     pub name: Option<&'a [u8]>,
+    /// The app's package, where the file has the device's list of packages.
+    pub package: Option<Package<'a>>,
+}
+
+/// An entry of the device's list of packages (`/data/system/packages.list`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Package<'a> {
+    /// `com.example.app`.
+    pub name: &'a [u8],
+    /// Whether its manifest says `android:debuggable`: ART then runs slower code.
+    pub is_debuggable: bool,
 }
 
 /// Receives everything that a reader reads. An error ends the reading and is returned to the reader's caller.

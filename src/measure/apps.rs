@@ -17,6 +17,9 @@ const COMM_LEN: usize = 15;
 const UNNAMED: [&str; 9] =
     ["", "<...>", "main", "zygote", "zygote64", "usap32", "usap64", "app_process64", "<pre-initialized>"];
 
+/// How well the process with a package's own name fits it; other processes of the app fit less.
+const BEST_FIT: u8 = 4;
+
 /// The processes of a timeline, and their marks of launches and frames.
 pub(super) struct Apps<'a> {
     tasks: &'a Tasks,
@@ -67,7 +70,7 @@ impl<'a> Apps<'a> {
     pub fn of_launch(&self, package: &str, begin: u64, end: u64) -> Option<i32> {
         let first = self.resumes.partition_point(|step| step.begin < begin);
         let within = self.resumes[first..].iter().take_while(|step| step.begin < end).take(MAX_EXAMINED);
-        let fits = within.filter_map(|step| Some((fit(package, &self.name(step.tid))?, step.tid)));
+        let fits = within.filter_map(|step| Some((self.fit(package, step.tid)?, step.tid)));
         let fits: Vec<(u8, i32)> = fits.collect();
         let best = fits.iter().map(|(fit, _)| *fit).max()?;
         let mut pids = fits.iter().rev().filter(|(fit, _)| *fit == best).map(|(_, pid)| *pid);
@@ -76,10 +79,18 @@ impl<'a> Apps<'a> {
         (best > 0 || pids.all(|other| other == pid)).then_some(pid)
     }
 
-    /// The process with exactly this name.
+    /// How well a process fits a package: by the device's list of packages, else by the process's name.
+    fn fit(&self, package: &str, pid: i32) -> Option<u8> {
+        let is_listed = self.tasks.packages.get(&pid).is_some_and(|listed| listed.name == package);
+        if is_listed { Some(BEST_FIT) } else { fit(package, &self.name(pid)) }
+    }
+
+    /// The process with exactly this name, or else the only one of this package.
     pub fn named(&self, package: &str) -> Option<i32> {
         let mut named = self.tasks.processes.iter().filter(|(_, name)| !name.is_empty() && *name == package);
-        named.next().map(|(pid, _)| *pid)
+        let mut listed = self.tasks.packages.iter().filter(|(_, listed)| listed.name == package);
+        let only_listed = || listed.next().filter(|_| listed.next().is_none()).map(|(pid, _)| *pid);
+        named.next().map(|(pid, _)| *pid).or_else(only_listed)
     }
 
     /// The name of a process.
@@ -135,7 +146,7 @@ impl<'a> Apps<'a> {
 /// app.
 fn fit(package: &str, name: &str) -> Option<u8> {
     if name == package {
-        return Some(4);
+        return Some(BEST_FIT);
     }
     if UNNAMED.contains(&name) {
         return Some(0);
@@ -174,12 +185,13 @@ pub(crate) struct AppNames {
 }
 
 impl AppNames {
-    /// The names that a timeline tells. A process's own name counts. Where that is the kernel's 15
-    /// characters, or the name from before the process belonged to its app, it is the package of a launch
+    /// The names that a timeline tells. The package in the device's list counts, and without one the process's
+    /// own name. Where that is the kernel's 15 characters, or the name from before the process belonged to its app, it is the package of a launch
     /// that the process handled, else the only package or process of the timeline that the kernel may have
     /// cut to it.
     pub fn new(tasks: &Tasks, launches: &[Launch]) -> AppNames {
-        let mut whole = HashMap::new();
+        let listed = tasks.packages.iter().map(|(pid, package)| (*pid, package.name.clone()));
+        let mut whole: HashMap<i32, String> = listed.collect();
         for launch in launches.iter().filter(|launch| !launch.package.is_empty()) {
             let Some(pid) = launch.pid else { continue };
             let name = tasks.process_name(pid);
@@ -218,6 +230,7 @@ impl AppNames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tracks::AppPackage;
 
     #[test]
     fn a_cut_name_that_fits_several_names_stands_for_none() {
@@ -236,5 +249,23 @@ mod tests {
         assert_eq!(fit("com.example.feed", "om.example.feed"), Some(3));
         assert_eq!(fit("com.example", "com.example:remote"), Some(3));
         assert_eq!(fit("com.example", "com.other"), None);
+    }
+
+    #[test]
+    fn the_devices_list_names_the_package_of_a_process_whatever_the_process_is_called() {
+        let mut tasks = Tasks::default();
+        tasks.processes.insert(20, "com.app:remote".to_owned());
+        tasks.processes.insert(30, "com.other".to_owned());
+        let package = AppPackage { name: "com.app".to_owned(), is_debuggable: false };
+        tasks.packages.insert(20, package);
+        let names = AppNames::new(&tasks, &[]);
+        assert_eq!((names.name(&tasks, 20), names.name(&tasks, 30)), ("com.app".into(), "com.other".into()));
+        let ui_frames = UiFrames::default();
+        let apps = Apps::new(&tasks, &LaunchMarks::default(), &[], &ui_frames);
+        assert_eq!(
+            (apps.named("com.app"), apps.named("com.other"), apps.named("com.a")),
+            (Some(20), Some(30), None)
+        );
+        assert_eq!((apps.fit("com.app", 20), apps.fit("com.app", 30)), (Some(BEST_FIT), None));
     }
 }

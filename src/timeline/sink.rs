@@ -325,7 +325,7 @@ mod tests {
         sink.kernel(&Arc::new(Symbolizer::default()))?;
         sink.event_type(EventTypeId(0), &event_type)?;
         sink.thread(&ThreadInfo { tid: 1, tgid: None, name: None })?;
-        sink.process(&ProcessInfo { pid: 1, ppid: None, name: None })?;
+        sink.process(&ProcessInfo { pid: 1, ppid: None, name: None, package: None })?;
         sink.event(&event, &event_type)?;
         sink.lost(0, None)?;
         sink.method(MethodId(0), &MethodName { class: "", name: "", signature: "", file: "" })?;

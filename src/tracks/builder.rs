@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::sink::{Arrow, ArrowKind, MethodLabel, OpenMethod, OwnTrack, ThreadState, TrackSink};
-use super::thread_names::Tasks;
+use super::thread_names::{AppPackage, Tasks};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, Sink, ThreadInfo, Track,
     TrackEvent,
@@ -158,6 +158,11 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
     fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         if let Some(name) = process.name {
             self.tasks.processes.insert(process.pid, String::from_utf8_lossy(name).into_owned());
+        }
+        if let Some(package) = process.package {
+            let name = String::from_utf8_lossy(package.name).into_owned();
+            let is_debuggable = package.is_debuggable;
+            self.tasks.packages.insert(process.pid, AppPackage { name, is_debuggable });
         }
         Ok(())
     }

@@ -21,5 +21,7 @@ pub(crate) use self::sink::{
     Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel,
     OpenMethod, OwnTrack, Span, ThreadState, TrackSink, counter_number,
 };
+#[cfg(test)]
+pub(crate) use self::thread_names::AppPackage;
 pub(crate) use self::thread_names::{Task, Tasks};
 pub(crate) use crate::timeline::CPU_FREQUENCY;

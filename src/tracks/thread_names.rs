@@ -92,6 +92,16 @@ pub(crate) struct Task {
 pub(crate) struct Tasks {
     pub threads: ThreadNames,
     pub processes: BTreeMap<i32, String>,
+    /// The packages of processes, where the timeline has the device's list of packages.
+    pub packages: BTreeMap<i32, AppPackage>,
+}
+
+/// The package that a process runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AppPackage {
+    pub name: String,
+    /// Whether it is debuggable.
+    pub is_debuggable: bool,
 }
 
 impl Tasks {

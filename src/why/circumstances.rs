@@ -166,6 +166,14 @@ impl Model {
                 found.push(Circumstance { name, words, ns, count });
             }
         }
+        if self.tasks.packages.get(&main_tid).is_some_and(|package| package.is_debuggable) {
+            found.push(Circumstance {
+                name: "debuggable",
+                words: "the app is debuggable, for which ART runs slower code",
+                ns: span.end.saturating_sub(span.begin),
+                count: 1,
+            });
+        }
         let others = self.measured.launches.iter().filter(|other| {
             other.main_tid != Some(main_tid) && other.begin < span.end && other.end > span.begin
         });

@@ -34,10 +34,8 @@ const REASONS: &[(&str, &[&str])] = &[
     ("BROADCAST_DISPATCHED_COUNT", &["broadcast_dispatched"]),
     ("BROADCAST_RECEIVED_COUNT", &["broadcast_received"]),
     ("STARTUP_RUNNING_CONCURRENT", &["other_launch"]),
+    ("APP_IN_DEBUGGABLE_MODE", &["debuggable"]),
 ];
-
-/// The reason that is not told here: it is in the list of packages, which no cause comes from.
-const NOT_TOLD: &str = "APP_IN_DEBUGGABLE_MODE";
 
 fn explained(path: &Path, number: usize) -> Value {
     let out = tracebridge().args(["why", "--json", "--launch", &number.to_string()]).arg(path).run();
@@ -77,9 +75,6 @@ fn perfettos_reasons_are_among_the_causes_and_circumstances() {
             let of_launch = reasons.iter().find(|reasons| reasons["startup_id"] == id);
             for reason in of_launch.iter().flat_map(|of_launch| of_launch["reasons"].as_array().unwrap()) {
                 let reason = reason.as_str().unwrap();
-                if reason == NOT_TOLD {
-                    continue;
-                }
                 let ours = REASONS.iter().find(|(name, _)| *name == reason).expect("a reason of the table").1;
                 let told = names(&span);
                 let is_told = ours.iter().any(|name| told.iter().any(|told| told == name));

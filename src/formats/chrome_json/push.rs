@@ -111,7 +111,7 @@ impl<'a> TrackPusher<'_, '_, 'a> {
     fn names(&mut self) -> io::Result<()> {
         for (pid, process) in self.json.processes() {
             let (Ok(pid), Some(name)) = (i32::try_from(*pid), &process.name) else { continue };
-            self.sink.process(&ProcessInfo { pid, ppid: None, name: Some(name) })?;
+            self.sink.process(&ProcessInfo { pid, ppid: None, name: Some(name), package: None })?;
         }
         for (key, thread) in self.json.threads() {
             let (Ok(tid), Ok(tgid)) = (i32::try_from(key.tid), i32::try_from(key.pid)) else { continue };

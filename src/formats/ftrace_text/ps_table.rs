@@ -80,7 +80,7 @@ impl PsColumns {
         let name = (!name.is_empty()).then_some(name.as_bytes());
         match number(self.tid) {
             Some(tid) => sink.thread(&ThreadInfo { tid, tgid: Some(pid), name }),
-            None => sink.process(&ProcessInfo { pid, ppid: number(self.ppid), name }),
+            None => sink.process(&ProcessInfo { pid, ppid: number(self.ppid), name, package: None }),
         }
     }
 }

@@ -105,23 +105,27 @@ pub(super) fn broken(count: u32) -> Option<Damage> {
     (count > 0).then_some(Damage { offset: 0, what })
 }
 
-/// Reads the fields of a bundle that are not events.
-pub(super) fn head(bundle: &[u8]) -> BundleHead {
-    let mut out = BundleHead::default();
-    fields(bundle).for_each(|(number, value)| out.field(number, value));
-    out
+/// All that a bundle says beside its events.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outline {
+    pub(super) head: BundleHead,
+    pub(super) extent: Extent,
+    /// Whether the bundle describes event types (`generic_event_descriptors`).
+    pub(super) describes_types: bool,
 }
 
 /// When the events of a bundle begin, and how many they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Extent {
     /// The earliest time, ns, in the bundle's clock.
     pub(super) first_ts: u64,
     pub(super) events: u64,
 }
 
-/// The extent of what [`events`] appends, without decoding it.
-pub(super) fn extent(bundle: &[u8]) -> Extent {
+/// Reads the outline of a bundle: the extent is that of what [`events`] appends, without decoding it.
+pub(super) fn outline(bundle: &[u8]) -> Outline {
+    let mut head = BundleHead::default();
+    let mut describes_types = false;
     let mut first_ts: Option<u64> = None;
     let mut events = 0;
     let mut lost = false;
@@ -135,6 +139,7 @@ pub(super) fn extent(bundle: &[u8]) -> Extent {
                 event_at(first_number(value.bytes(), ftrace_event::TIMESTAMP).unwrap_or(0));
             }
             bundle_field::LOST_EVENTS => lost |= value.number() != 0,
+            bundle_field::GENERIC_EVENT_DESCRIPTORS => describes_types = true,
             bundle_field::COMPACT_SCHED => {
                 for column in [compact::SWITCH_TIMESTAMP, compact::WAKING_TIMESTAMP] {
                     let deltas = last_value(value.bytes(), column).map_or(&[][..], WireValue::bytes);
@@ -145,10 +150,11 @@ pub(super) fn extent(bundle: &[u8]) -> Extent {
                     }
                 }
             }
-            _ => {}
+            _ => head.field(number, value),
         }
     }
-    Extent { first_ts: first_ts.unwrap_or(0), events: events + u64::from(lost) }
+    let extent = Extent { first_ts: first_ts.unwrap_or(0), events: events + u64::from(lost) };
+    Outline { head, extent, describes_types }
 }
 
 /// Appends the events of `body`, the bundle with the index `bundle`, to `out`, sorted by time. Returns
@@ -255,6 +261,7 @@ mod tests {
         });
         uint(&mut bundle, bundle_field::LOST_EVENTS, 1);
         assert_eq!(times(&bundle), (vec![10, 10, 12, 15, 20, 30], true));
+        assert_eq!(outline(&bundle).extent, Extent { first_ts: 10, events: 6 });
         let mut out = Vec::new();
         events(&bundle, 3, 0, &mut out);
         assert!(matches!(out[0].content, EventContent::LostEvents));
@@ -279,8 +286,8 @@ mod tests {
         uint(&mut bundle, bundle_field::FTRACE_CLOCK, ftrace_clock::GLOBAL);
         uint(&mut bundle, bundle_field::FTRACE_TIMESTAMP, 8);
         uint(&mut bundle, bundle_field::BOOT_TIMESTAMP, 9);
-        let found = head(&bundle);
+        let found = outline(&bundle).head;
         assert_eq!((found.cpu, found.clock(), found.sync()), (5, Some(Clock::TraceGlobal), Some((8, 9))));
-        assert_eq!((head(&[]).clock(), head(&[]).sync()), (None, None));
+        assert_eq!((outline(&[]).head.clock(), outline(&[]).head.sync()), (None, None));
     }
 }

@@ -29,6 +29,7 @@ pub(crate) mod trace_packet {
     pub(crate) const PROCESS_DESCRIPTOR: u32 = 43;
     pub(crate) const THREAD_DESCRIPTOR: u32 = 44;
     pub(crate) const SYSTEM_INFO: u32 = 45;
+    pub(crate) const PACKAGES_LIST: u32 = 47;
     pub(crate) const COMPRESSED_PACKETS: u32 = 50;
     pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
     pub(crate) const TRACE_PACKET_DEFAULTS: u32 = 59;
@@ -213,7 +214,20 @@ pub(crate) mod process_tree_process {
     pub(crate) const PID: u32 = 1;
     pub(crate) const PPID: u32 = 2;
     pub(crate) const CMDLINE: u32 = 3;
+    pub(crate) const UID: u32 = 5;
     pub(crate) const CMDLINE_IS_COMM: u32 = 9;
+}
+
+/// `PackagesList`.
+pub(crate) mod packages_list {
+    pub(crate) const PACKAGES: u32 = 1;
+}
+
+/// `PackagesList.PackageInfo`.
+pub(crate) mod package_info {
+    pub(crate) const NAME: u32 = 1;
+    pub(crate) const UID: u32 = 2;
+    pub(crate) const DEBUGGABLE: u32 = 3;
 }
 
 /// `ProcessTree.Thread`.

@@ -59,6 +59,7 @@ fn is_envelope(field: u32) -> bool {
 const NOT_CONTENT: &[&str] = &[
     "ftrace_events",
     "process_tree",
+    "packages_list",
     "clock_snapshot",
     "track_event",
     "track_descriptor",

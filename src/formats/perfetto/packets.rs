@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 
-use super::bundle;
+use super::bundle::{self, Extent};
 use super::counter_packets::is_counters;
 use super::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, ftrace_cpu_stats, ftrace_stats, ftrace_stats_phase,
-    interned_data, interned_string, process_descriptor, process_tree, process_tree_process,
-    process_tree_thread, sequence_flags, system_info, thread_descriptor, trace_packet, trace_packet_defaults,
-    track_descriptor,
+    interned_data, interned_string, package_info, packages_list, process_descriptor, process_tree,
+    process_tree_process, process_tree_thread, sequence_flags, system_info, thread_descriptor, trace_packet,
+    trace_packet_defaults, track_descriptor,
 };
 use super::packet_types::{self, PacketTypes};
 use super::trace_packets::{PlacedPacket, packets};
@@ -24,7 +24,7 @@ use super::wire::{LENGTH_DELIMITED, tag};
 use crate::art::ALWAYS_ON_MAGIC;
 use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::unpack_budget::{self, UnpackBudget};
-use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
+use crate::formats::{Damage, Package, ProcessInfo, ReadReport, Sink, ThreadInfo};
 use crate::progress::{self, Pass};
 
 /// Unpacks the field `number` of a packet to `out`, within the budget. Returns `None` if that field does not
@@ -120,6 +120,9 @@ pub(super) struct IndexedBundle<'a> {
     pub(super) body: &'a [u8],
     /// Which kernel symbols its events refer to: the number of the entry in [`PacketIndex::symbols`].
     pub(super) symbols: u32,
+    pub(super) extent: Extent,
+    /// Whether it describes event types.
+    pub(super) describes_types: bool,
 }
 
 /// The data that the first pass collects.
@@ -136,6 +139,8 @@ pub(super) struct PacketIndex<'a> {
     current_symbols: HashMap<u64, u32>,
     /// Packets that name processes and threads.
     naming_packets: Vec<&'a [u8]>,
+    /// The packages of each app, by the number that Android gave it.
+    packages: HashMap<u32, Vec<Package<'a>>>,
     /// Lost events as the kernel counted them.
     pub(super) losses: KernelLosses,
     /// How many packets of each type there are.
@@ -171,7 +176,8 @@ impl<'a> PacketIndex<'a> {
                 }
                 match number {
                     trace_packet::FTRACE_EVENTS => {
-                        let head = bundle::head(body);
+                        let outline = bundle::outline(body);
+                        let head = outline.head;
                         unparsed += u64::from(head.unparsed_pages);
                         out.clock = head.clock().or(out.clock);
                         if let (Some(clock), Some((ftrace, boottime))) = (head.clock(), head.sync()) {
@@ -181,9 +187,16 @@ impl<'a> PacketIndex<'a> {
                                 out.snapshots.list.push(pair);
                             }
                         }
-                        out.bundles.push(IndexedBundle { cpu: head.cpu, body, symbols: 0 });
+                        out.bundles.push(IndexedBundle {
+                            cpu: head.cpu,
+                            body,
+                            symbols: 0,
+                            extent: outline.extent,
+                            describes_types: outline.describes_types,
+                        });
                     }
                     trace_packet::PROCESS_TREE => out.naming_packets.push(packet),
+                    trace_packet::PACKAGES_LIST => out.learn_packages(body),
                     trace_packet::TRACK_DESCRIPTOR
                     | trace_packet::PROCESS_DESCRIPTOR
                     | trace_packet::THREAD_DESCRIPTOR => out.naming_packets.push(packet),
@@ -250,6 +263,28 @@ impl<'a> PacketIndex<'a> {
         }
     }
 
+    /// Reads a `PackagesList`.
+    fn learn_packages(&mut self, list: &'a [u8]) {
+        for (_, message) in fields(list).filter(|(n, _)| *n == packages_list::PACKAGES) {
+            let number = |field| last_value(message.bytes(), field).map_or(0, WireValue::number);
+            let name = last_value(message.bytes(), package_info::NAME).map_or(&[][..], WireValue::bytes);
+            let package = Package { name, is_debuggable: number(package_info::DEBUGGABLE) != 0 };
+            let of_app = self.packages.entry(app_of_user(number(package_info::UID))).or_default();
+            if !name.is_empty() && !of_app.contains(&package) {
+                of_app.push(package);
+            }
+        }
+    }
+
+    /// The package of a process: the only one of the process's user, or the one of several that begins the
+    /// process's name. So Perfetto's `stdlib/android/process_metadata.sql` has it.
+    fn package(&self, uid: u64, process_name: &[u8]) -> Option<Package<'a>> {
+        match self.packages.get(&app_of_user(uid))?.as_slice() {
+            [only] => Some(*only),
+            several => several.iter().find(|package| process_name.starts_with(package.name)).copied(),
+        }
+    }
+
     /// The clock of the recording: that of the kernel's events, or the only clock of a trace without them
     /// whose clock nothing relates to BOOTTIME.
     pub(super) fn head_clock(&self) -> Clock {
@@ -274,7 +309,7 @@ impl<'a> PacketIndex<'a> {
         for packet in &self.naming_packets {
             for (number, body) in fields(packet) {
                 match number {
-                    trace_packet::PROCESS_TREE => send_process_tree(body.bytes(), sink)?,
+                    trace_packet::PROCESS_TREE => self.send_process_tree(body.bytes(), sink)?,
                     trace_packet::TRACK_DESCRIPTOR => send_track_owner(body.bytes(), sink)?,
                     trace_packet::PROCESS_DESCRIPTOR => send_process(body.bytes(), sink)?,
                     trace_packet::THREAD_DESCRIPTOR => send_thread(body.bytes(), sink)?,
@@ -284,6 +319,44 @@ impl<'a> PacketIndex<'a> {
         }
         Ok(())
     }
+
+    /// Pushes the processes and threads of a `ProcessTree`.
+    fn send_process_tree(&self, tree: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
+        for (number, message) in fields(tree) {
+            let message = message.bytes();
+            let int = |n| last_value(message, n).map(WireValue::int32);
+            match number {
+                process_tree::PROCESSES => {
+                    // The first of the repeated strings is the program; its arguments follow.
+                    let mut cmdline = fields(message).filter(|(n, _)| *n == process_tree_process::CMDLINE);
+                    let name = cmdline.next().map(|(_, v)| v.bytes());
+                    let uid = last_value(message, process_tree_process::UID).map(WireValue::number);
+                    sink.process(&ProcessInfo {
+                        pid: int(process_tree_process::PID).unwrap_or(0),
+                        ppid: int(process_tree_process::PPID),
+                        name,
+                        package: uid.and_then(|uid| self.package(uid, name.unwrap_or(b""))),
+                    })?;
+                }
+                process_tree::THREADS => sink.thread(&ThreadInfo {
+                    tid: int(process_tree_thread::TID).unwrap_or(0),
+                    tgid: int(process_tree_thread::TGID),
+                    name: last_value(message, process_tree_thread::NAME).map(WireValue::bytes),
+                })?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Android gives each user of the device 100,000 numbers, of which an app has the same one for every user
+/// (`AID_USER_OFFSET` in `android_filesystem_config.h`).
+const NUMBERS_OF_USER: u64 = 100_000;
+
+/// The number of the app that runs under a user id.
+fn app_of_user(uid: u64) -> u32 {
+    (uid % NUMBERS_OF_USER) as u32
 }
 
 /// Reads a `ClockSnapshot`. Returns `None` unless the message has two of the kernel's four clocks at least; a
@@ -311,31 +384,6 @@ fn snapshot(body: &[u8]) -> Option<Snapshot> {
     (kernel.iter().filter(|reading| **reading > 0).count() >= 2).then_some(snapshot)
 }
 
-fn send_process_tree(tree: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
-    for (number, message) in fields(tree) {
-        let message = message.bytes();
-        let int = |n| last_value(message, n).map(WireValue::int32);
-        match number {
-            process_tree::PROCESSES => {
-                // The first of the repeated strings is the program; its arguments follow.
-                let mut cmdline = fields(message).filter(|(n, _)| *n == process_tree_process::CMDLINE);
-                sink.process(&ProcessInfo {
-                    pid: int(process_tree_process::PID).unwrap_or(0),
-                    ppid: int(process_tree_process::PPID),
-                    name: cmdline.next().map(|(_, v)| v.bytes()),
-                })?;
-            }
-            process_tree::THREADS => sink.thread(&ThreadInfo {
-                tid: int(process_tree_thread::TID).unwrap_or(0),
-                tgid: int(process_tree_thread::TGID),
-                name: last_value(message, process_tree_thread::NAME).map(WireValue::bytes),
-            })?,
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 /// Pushes the process or thread that a `TrackDescriptor` belongs to.
 fn send_track_owner(track: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     if let Some(process) = last_value(track, track_descriptor::PROCESS) {
@@ -353,7 +401,7 @@ fn send_process(process: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     let name = last_value(process, process_descriptor::PROCESS_NAME)
         .or_else(|| last_value(process, process_descriptor::CMDLINE))
         .map(WireValue::bytes);
-    sink.process(&ProcessInfo { pid: pid.int32(), ppid: None, name })
+    sink.process(&ProcessInfo { pid: pid.int32(), ppid: None, name, package: None })
 }
 
 /// Pushes the thread of a `ThreadDescriptor`.
@@ -523,5 +571,71 @@ mod tests {
         unpack(&data, &UnpackLimit(Some(1_000)).budget(0), &mut report);
         let told: Vec<&str> = report.damage.iter().map(|damage| damage.what.as_str()).collect();
         assert!(told.len() == 1 && told[0].contains("--max-memory"), "{told:?}");
+    }
+
+    /// Collects the packages of processes.
+    #[derive(Default)]
+    struct PackageLog(Vec<(i32, Option<(String, bool)>)>);
+
+    impl Sink for PackageLog {
+        fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
+            let package = process
+                .package
+                .map(|package| (String::from_utf8_lossy(package.name).into_owned(), package.is_debuggable));
+            self.0.push((process.pid, package));
+            Ok(())
+        }
+
+        fn event(&mut self, _: &crate::formats::Event<'_>, _: &crate::formats::EventType) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_process_is_of_the_package_of_its_user_wherever_the_list_stands() {
+        let processes = [
+            (20, 10_007, "com.app:remote"),
+            (21, 1_010_007, "com.app"),
+            (30, 10_008, "com.second.ui"),
+            (31, 10_008, "android.process.acore"),
+            (40, 10_009, "com.unlisted"),
+        ];
+        let mut data = packet(|p| {
+            message(p, trace_packet::PROCESS_TREE, |tree| {
+                for (pid, uid, name) in processes {
+                    message(tree, process_tree::PROCESSES, |process| {
+                        uint(process, process_tree_process::PID, pid);
+                        string(process, process_tree_process::CMDLINE, name.as_bytes());
+                        uint(process, process_tree_process::UID, uid);
+                    });
+                }
+            });
+        });
+        data.extend(packet(|p| {
+            message(p, trace_packet::PACKAGES_LIST, |list| {
+                for (name, uid, is_debuggable) in
+                    [("com.app", 10_007, 1), ("com.first", 10_008, 0), ("com.second", 10_008, 0)]
+                {
+                    message(list, packages_list::PACKAGES, |package| {
+                        string(package, package_info::NAME, name.as_bytes());
+                        uint(package, package_info::UID, uid);
+                        uint(package, package_info::DEBUGGABLE, is_debuggable);
+                    });
+                }
+            });
+        }));
+        let streams = [Cow::Borrowed(data.as_slice())];
+        let index = PacketIndex::new(&streams, &mut ReadReport::default());
+        let mut log = PackageLog::default();
+        index.send_names(&mut log).unwrap();
+        let app = |name: &str, is_debuggable| Some((name.to_owned(), is_debuggable));
+        let expected = [
+            (20, app("com.app", true)),
+            (21, app("com.app", true)),
+            (30, app("com.second", false)),
+            (31, None),
+            (40, None),
+        ];
+        assert_eq!(log.0, expected);
     }
 }

@@ -179,8 +179,9 @@ impl<'a> PerfettoReader<'_, 'a> {
         let mut events: Vec<BundleEvent<'a>> = Vec::new();
         let mut broken = 0;
         let pass = Pass::begin("reading bundles", bytes_of(index));
-        for (number, IndexedBundle { cpu, body, .. }) in index.bundles.iter().enumerate() {
-            self.decoder.learn(body, self.sink)?;
+        for (number, bundle) in index.bundles.iter().enumerate() {
+            let IndexedBundle { cpu, body, .. } = bundle;
+            self.learn_types(bundle)?;
             events.clear();
             broken += u32::from(!bundle::events(body, *cpu, number as u32, &mut events));
             self.send_all(&events, index)?;
@@ -195,17 +196,13 @@ impl<'a> PerfettoReader<'_, 'a> {
     /// many bundles are broken.
     fn read_by_time(&mut self, index: &PacketIndex<'a>, order: Order) -> io::Result<u32> {
         let bytes = bytes_of(index);
-        let pass = Pass::begin("reading bundles", bytes);
-        let mut firsts = Vec::with_capacity(index.bundles.len());
-        let mut count = 0;
-        for (number, IndexedBundle { body, .. }) in index.bundles.iter().enumerate() {
-            self.decoder.learn(body, self.sink)?;
-            let extent = bundle::extent(body);
-            firsts.push((extent.first_ts, number));
-            count += extent.events;
-            progress::advance(body.len() as u64);
+        for bundle in &index.bundles {
+            self.learn_types(bundle)?;
         }
-        drop(pass);
+        let bundles = index.bundles.iter().enumerate();
+        let mut firsts: Vec<(u64, usize)> =
+            bundles.map(|(number, bundle)| (bundle.extent.first_ts, number)).collect();
+        let count: u64 = index.bundles.iter().map(|bundle| bundle.extent.events).sum();
         firsts.sort_unstable();
         let mut of_tracks = self.events_of_tracks().into_iter().peekable();
         self.bytes_per_event = bytes / (count + of_tracks.len() as u64).max(1);
@@ -232,6 +229,11 @@ impl<'a> PerfettoReader<'_, 'a> {
         waiting.list().extend(of_tracks);
         self.send_all(&waiting.take_before(None), index)?;
         Ok(broken)
+    }
+
+    /// Adds the event types that the bundle describes.
+    fn learn_types(&mut self, bundle: &IndexedBundle<'a>) -> io::Result<()> {
+        if bundle.describes_types { self.decoder.learn(bundle.body, self.sink) } else { Ok(()) }
     }
 
     /// The events of the trace's own tracks and its frames, by time; of one time in the order of the file.

@@ -403,6 +403,23 @@ fn before_perfetto_atrace_records_a_launch() {
 }
 
 #[test]
+fn a_launch_says_where_frame_timeline_was_not_recorded() {
+    let Some(phone) = Phone::new(&FIFTEEN, "profileable") else { return };
+    phone.desk.has_program("getprop", "[ $1 != ro.build.version.sdk ] || echo 35");
+    let lacks = "FrameTimeline was not recorded: the deadlines of frames come from VSYNC's period";
+    let said = phone.launch("sched -o x.pftrace", 0);
+    assert!(!said.contains(lacks), "perfetto records it: {said}");
+    let config = fs::read(phone.here.join("config")).unwrap();
+    let name = b"android.surfaceflinger.frametimeline";
+    assert!(config.windows(name.len()).any(|window| window == name));
+    let said = phone.launch("sched --via atrace -o y.pftrace", 0);
+    assert!(said.contains(lacks), "{said}");
+    let json: Value =
+        serde_json::from_str(&phone.launch("sched --via atrace --json -o z.pftrace", 0)).unwrap();
+    assert_eq!(json["frame_timeline"], false, "{json}");
+}
+
+#[test]
 fn what_android_does_not_trace_is_said_before_the_start_and_recorded_without() {
     let Some(phone) = Phone::new(&SIXTEEN, "non_profileable") else { return };
     let said = phone.launch("sched --sampling 1000 -o x.pftrace", 3);
