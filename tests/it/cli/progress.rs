@@ -59,14 +59,20 @@ fn percents(shown: &str) -> Vec<u32> {
     lines(shown).filter_map(percent).collect()
 }
 
-/// Starts a command in `dir` with its standard error on a terminal. Returns the process that holds the
+/// Starts a command in `dir` with its standard error on a terminal, at the lowest priority: on a machine that
+/// is so busy that the test is late to stop it, it hardly runs meanwhile. Returns the process that holds the
 /// terminal, what is shown there, and the command's own number.
 fn on_terminal(dir: &Path, args: &[&str]) -> (Child, Printed, Pid) {
     let pid_file = dir.join("pid");
     let _ = fs::remove_file(&pid_file);
     let mut terminal = Command::new("python3");
     terminal.arg(project_dir().join("tests/support/on_terminal.py")).args(["--stderr", "110"]);
-    terminal.args(["sh", "-c", "echo $$ >pid.part; mv pid.part pid; exec \"$@\" >/dev/null", "sh"]);
+    terminal.args([
+        "sh",
+        "-c",
+        "echo $$ >pid.part; mv pid.part pid; exec nice -n 19 \"$@\" >/dev/null",
+        "sh",
+    ]);
     terminal.arg(support::binary()).args(args).current_dir(dir).env("TERM", "xterm");
     let mut terminal = terminal.stdout(Stdio::piped()).spawn().unwrap();
     let shown = terminal.collect_stdout();
