@@ -39,8 +39,8 @@ pub enum Order {
     Time,
     /// One CPU after the other, or in the file's order: the cheapest way, and enough where the viewer sorts.
     Any,
-    /// Markers, the events of type `print`, by time over all CPUs; all other events in any order. So slices
-    /// and instants come in order, for little more than [`Order::Any`] costs.
+    /// Markers, the events of type `print`, by time over all CPUs; all other events in any order, some of
+    /// them without values. So slices and instants come in order, for little more than [`Order::Any`] costs.
     Markers,
 }
 

@@ -40,6 +40,9 @@ pub(crate) struct Frame {
     pub layer: Option<String>,
     pub ui_tid: i32,
     pub render_tid: i32,
+    /// Whether a `DrawFrame` belongs to it. A frame without one has no CPU time, and is none for the app's
+    /// figures; Perfetto lists it where FrameTimeline has a frame of its number.
+    pub is_drawn: bool,
     /// The begin of `Choreographer#doFrame`; with FrameTimeline that of the actual frame.
     pub begin: u64,
     /// The end of the last `DrawFrame`; with FrameTimeline that of the actual frame.
@@ -80,7 +83,7 @@ impl Frame {
     }
 
     pub fn is_slow(&self) -> bool {
-        self.cpu_ns > SLOW_NS
+        self.is_drawn && self.cpu_ns > SLOW_NS
     }
 
     pub fn is_big_jank(&self) -> bool {
@@ -102,8 +105,8 @@ impl Serialize for Frame {
         out.serialize_field("layer", &self.layer)?;
         out.serialize_field("begin_ns", &self.begin)?;
         out.serialize_field("duration_ns", &self.duration())?;
-        out.serialize_field("cpu_ns", &self.cpu_ns)?;
-        out.serialize_field("duration_cpu_ns", &self.duration_cpu_ns)?;
+        out.serialize_field("cpu_ns", &self.is_drawn.then_some(self.cpu_ns))?;
+        out.serialize_field("duration_cpu_ns", &self.is_drawn.then_some(self.duration_cpu_ns))?;
         out.serialize_field("overrun_ns", &self.overrun())?;
         out.serialize_field("janky", &self.overrun().map(|_| self.is_janky()))?;
         out.serialize_field("slow", &self.is_slow())?;

@@ -88,6 +88,11 @@ impl TimelineFrames {
         }
     }
 
+    /// Whether there is an actual frame of this process and number, of an app or of the display.
+    pub fn has_actual(&self, key: (i32, i64)) -> bool {
+        self.actual.contains_key(&key)
+    }
+
     /// Adds to a frame what is known of it.
     pub fn complete(&self, frame: &mut Frame) {
         let Some(number) = frame.id else { return };

@@ -92,7 +92,15 @@ impl Recording for TextRecording<'_> {
         }
         let report = self.opening_report.clone();
         let classifier = EventClassifier::default();
-        let mut reader = TextReader { sink, report, classifier, announced_events: 0, unknown_lines: 0 };
+        let mut reader = TextReader {
+            sink,
+            report,
+            classifier,
+            announced_events: 0,
+            unknown_lines: 0,
+            last_ts: 0,
+            is_out_of_order: false,
+        };
         for text in &self.contents.traces {
             reader.read_text(text, order)?;
         }
@@ -109,20 +117,35 @@ struct TextReader<'s> {
     announced_events: u64,
     /// Lines that are neither an event nor a comment.
     unknown_lines: u64,
+    /// The time of the last event of the text, ns.
+    last_ts: u64,
+    /// Whether an event of the text was earlier than the one before it.
+    is_out_of_order: bool,
 }
 
 impl TextReader<'_> {
     fn read_text(&mut self, text: &[u8], order: Order) -> io::Result<()> {
-        if order != Order::Any
-            && let Some(blocks) = blocks_by_time(text)
-        {
-            self.report.notes.push("the lines were not in order of time".into());
-            for block in blocks {
+        let is_in_order = match order {
+            Order::Any => true,
+            Order::Time => are_in_order(lines(text).map(|(_, line)| line)),
+            Order::Markers => {
+                are_in_order(lines(text).map(|(_, line)| line).filter(|line| may_be_marker(line)))
+            }
+        };
+        if !is_in_order {
+            self.report.notes.push(OUT_OF_ORDER.into());
+            for block in blocks_by_time(text) {
                 self.read_lines(text, block.start..block.end)?;
             }
             return Ok(());
         }
-        self.read_lines(text, 0..text.len())
+        self.last_ts = 0;
+        self.is_out_of_order = false;
+        self.read_lines(text, 0..text.len())?;
+        if order == Order::Markers && self.is_out_of_order {
+            self.report.notes.push(OUT_OF_ORDER.into());
+        }
+        Ok(())
     }
 
     /// Reads the lines in `range` of `text`. An event is pushed when the next line is read, because a marker
@@ -190,6 +213,8 @@ impl TextReader<'_> {
         let rest = text.get(rest_at..end).unwrap_or(line.rest);
         let (kind, printed) = self.classifier.classify(rest, values, self.sink)?;
         self.report.count(line.cpu, line.ts);
+        self.is_out_of_order |= line.ts < self.last_ts;
+        self.last_ts = line.ts;
         let (array, mut with_array);
         let mut list = &values.list;
         if let Some(at) = values.array_field {
@@ -256,11 +281,21 @@ struct TextBlock {
     end: usize,
 }
 
-/// The blocks of a text in order of time; `None` where they are in that order already.
-fn blocks_by_time(text: &[u8]) -> Option<Vec<TextBlock>> {
-    if lines(text).filter_map(|(_, l)| event_line::parse(l)).is_sorted_by_key(|l| l.ts) {
-        return None;
-    }
+/// The note about a text whose lines are sorted.
+const OUT_OF_ORDER: &str = "the lines were not in order of time";
+
+/// Whether the events among these lines are in order of time.
+fn are_in_order<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
+    lines.filter_map(event_line::parse).is_sorted_by_key(|line| line.ts)
+}
+
+/// Whether the line may hold a marker: it contains one of the names that [`EventClassifier`] takes for one.
+fn may_be_marker(line: &[u8]) -> bool {
+    ["mark_write", "print:", " 0:"].iter().any(|name| memchr::memmem::find(line, name.as_bytes()).is_some())
+}
+
+/// The blocks of a text in order of time.
+fn blocks_by_time(text: &[u8]) -> Vec<TextBlock> {
     let mut blocks: Vec<TextBlock> = Vec::new();
     for (start, l) in lines(text) {
         let block = |ts, cpu| TextBlock { ts, cpu, start, end: start };
@@ -280,7 +315,7 @@ fn blocks_by_time(text: &[u8]) -> Option<Vec<TextBlock>> {
         block.end = end;
     }
     blocks.sort_by_key(|b| (b.ts, b.cpu));
-    Some(blocks)
+    blocks
 }
 
 /// The number of lines at the start of a text that are inspected.
@@ -472,6 +507,22 @@ mod tests {
             read_log(text.as_bytes(), Order::Time).0,
             ["1600000000 print E", "2500000000 print two\nlines"]
         );
+    }
+
+    #[test]
+    fn markers_are_sorted_and_other_events_come_as_they_stand() {
+        let other = |ts: &str| format!(" a-1 [000] {ts}: sched_process_exit: comm=a pid=1 prio=120\n");
+        let marker = |ts: &str, name: &str| format!(" a-1 [000] {ts}: {name}: {ts}\n");
+        let in_order = [other("1.9"), marker("1.5", "0"), other("1.2"), marker("1.6", "print")].concat();
+        let (log, report) = read_log(in_order.as_bytes(), Order::Markers);
+        let times = |log: &[String]| log.iter().map(|line| line[..2].to_owned()).collect::<Vec<_>>();
+        assert_eq!(times(&log), ["19", "15", "12", "16"]);
+        assert_eq!(report.notes, [OUT_OF_ORDER], "the text itself is not in order");
+        let shuffled = [marker("1.5", "print"), other("1.1"), marker("1.4", "tracing_mark_write")].concat();
+        let (log, report) = read_log(shuffled.as_bytes(), Order::Markers);
+        assert_eq!(times(&log), ["11", "14", "15"]);
+        assert_eq!(report.notes, [OUT_OF_ORDER]);
+        assert!(read_log(TWO.as_bytes(), Order::Markers).1.notes.is_empty());
     }
 
     #[test]

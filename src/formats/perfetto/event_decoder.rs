@@ -196,7 +196,8 @@ impl EventDecoder {
         Ok(self.waking.unwrap_or(EventTypeId(0)))
     }
 
-    fn typed(&mut self, number: u32, sink: &mut dyn Sink) -> io::Result<EventTypeId> {
+    /// The type of the events whose message is in field `number` of `FtraceEvent`.
+    pub(super) fn typed(&mut self, number: u32, sink: &mut dyn Sink) -> io::Result<EventTypeId> {
         if let Some(layout) = self.layouts.get(&number) {
             return Ok(layout.id);
         }

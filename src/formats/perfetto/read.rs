@@ -128,11 +128,12 @@ impl Recording for PerfettoRecording<'_> {
             report,
             track_events: &track_events,
             decoder: EventDecoder::default(),
+            order,
             running: HashMap::new(),
             unknown_prev: 0,
             bytes_per_event: 0,
         };
-        reader.read_bundles(&index, order)?;
+        reader.read_bundles(&index)?;
         Ok(reader.finish(&index, &clocks))
     }
 }
@@ -152,6 +153,7 @@ struct PerfettoReader<'s, 'a> {
     sink: &'s mut dyn Sink,
     report: ReadReport,
     decoder: EventDecoder,
+    order: Order,
     /// By CPU.
     running: HashMap<u32, RunningThread<'a>>,
     track_events: &'s TrackEvents<'a>,
@@ -167,9 +169,9 @@ fn bytes_of(index: &PacketIndex<'_>) -> u64 {
 }
 
 impl<'a> PerfettoReader<'_, 'a> {
-    fn read_bundles(&mut self, index: &PacketIndex<'a>, order: Order) -> io::Result<()> {
+    fn read_bundles(&mut self, index: &PacketIndex<'a>) -> io::Result<()> {
         let broken =
-            if order == Order::Any { self.read_as_filed(index)? } else { self.read_by_time(index, order)? };
+            if self.order == Order::Any { self.read_as_filed(index)? } else { self.read_by_time(index)? };
         self.report.damage.extend(bundle::broken(broken));
         Ok(())
     }
@@ -194,7 +196,7 @@ impl<'a> PerfettoReader<'_, 'a> {
 
     /// Sends all events in the order of time, or markers alone so and the others as they come. Returns how
     /// many bundles are broken.
-    fn read_by_time(&mut self, index: &PacketIndex<'a>, order: Order) -> io::Result<u32> {
+    fn read_by_time(&mut self, index: &PacketIndex<'a>) -> io::Result<u32> {
         let bytes = bytes_of(index);
         for bundle in &index.bundles {
             self.learn_types(bundle)?;
@@ -214,7 +216,7 @@ impl<'a> PerfettoReader<'_, 'a> {
             let list = waiting.list();
             let first = list.len();
             broken += u32::from(!bundle::events(body, *cpu, *number as u32, list));
-            if order == Order::Markers {
+            if self.order == Order::Markers {
                 let others: Vec<BundleEvent<'a>> =
                     list.extract_if(first.., |event| !event.is_marker()).collect();
                 self.send_all(&others, index)?;
@@ -360,6 +362,13 @@ impl<'a> PerfettoReader<'_, 'a> {
             self.report.notes.dedup();
             return Ok(());
         };
+        let names_its_type = number == ftrace_event::GENERIC;
+        let is_needed = matches!(number, ftrace_event::PRINT | ftrace_event::SCHED_SWITCH);
+        if self.order == Order::Markers && !is_needed && !names_its_type {
+            self.running.entry(event.cpu).or_insert(RunningThread { tid, comm: UNKNOWN_COMM, prio: 0 });
+            let id = self.decoder.typed(number, self.sink)?;
+            return self.send(event, id, tid, flags, &[]);
+        }
         let id = self.decoder.decode(number, body, values, symbols, self.sink)?;
         if number == ftrace_event::SCHED_SWITCH {
             let int = |at: usize| match values.list[at] {
@@ -478,7 +487,7 @@ mod tests {
     use super::*;
     use crate::formats::{EventType, ProcessInfo};
 
-    #[derive(Default)]
+    #[derive(Debug, Default)]
     struct PerfettoLog(Vec<String>);
 
     impl Sink for PerfettoLog {
@@ -569,6 +578,26 @@ mod tests {
         let (log, report) = read_log(&packet(trace_packet::FTRACE_EVENTS, &bundle_of_all()));
         assert_eq!(log, ALL);
         assert_eq!((report.events(), report.cpus[&2].gaps), (4, 1));
+    }
+
+    #[test]
+    fn for_markers_alone_other_events_are_counted_and_not_decoded() {
+        const SCHED_WAKEUP: u32 = 17;
+        let marker = |ts, text: &[u8]| event(ts, 7, ftrace_event::PRINT, &message(2, text));
+        let wakeup = event(8, 7, SCHED_WAKEUP, &message(1, b"woken"));
+        let first = [
+            uint(ftrace_event_bundle::CPU, 1),
+            message(ftrace_event_bundle::EVENT, &marker(20, b"B|7|late")),
+            message(ftrace_event_bundle::EVENT, &wakeup),
+        ];
+        let second = message(ftrace_event_bundle::EVENT, &marker(10, b"B|7|early"));
+        let bundles = [first.concat(), second].map(|bundle| packet(trace_packet::FTRACE_EVENTS, &bundle));
+        let mut log = PerfettoLog::default();
+        let report = read(&bundles.concat(), Order::Markers, &mut log).unwrap();
+        let markers: Vec<&String> = log.0.iter().filter(|line| line.contains("print")).collect();
+        assert_eq!(markers, ["10 cpu0 7:print ip=0 buf=B|7|early", "20 cpu1 7:print ip=0 buf=B|7|late"]);
+        assert!(log.0.iter().any(|line| line.contains("sched_wakeup") && !line.contains("woken")), "{log:?}");
+        assert_eq!(report.events(), 3);
     }
 
     #[test]
