@@ -34,9 +34,11 @@ def run_one(tool: Path, planter: Path, work: Path, cause: str, millis: float) ->
     if cause not in SHARING:
         command = ["chrt", "-f", "1", *command]
     record = [str(tool), "wrap", *CATEGORIES, *EVENTS, "-b", "16384", "-o", str(capture), "--", *command]
-    said = subprocess.run(record, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
-    for group in CPU_GROUPS.glob("planted-*"):
-        group.rmdir()
+    try:
+        said = subprocess.run(record, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+    finally:
+        for group in CPU_GROUPS.glob("planted-*"):
+            group.rmdir()
     why = [str(tool), "why", str(capture), "--slice", "planted", "--json"]
     out = subprocess.run(why, stdout=subprocess.PIPE, check=True)
     return json.loads(said.stdout), json.loads(out.stdout)["spans"][0]
@@ -55,6 +57,8 @@ def main() -> int:
     found = defaultdict(Counter)
     right, near = Counter(), Counter()
     errors, foreign, unexplained = [], [], []
+    # Of each run: the time that its cause says to be saved without it, and how long its slice took.
+    removals, clean = [], []
     for cause in arguments.causes:
         for _ in range(arguments.n):
             planted, span = run_one(arguments.tool, arguments.planter, arguments.work, cause, draw.uniform(40, 200))
@@ -79,6 +83,7 @@ def main() -> int:
                 error = max(abs(times[path] - own.get(path, 0) - half) for path in pair)
                 near[cause] += error <= max(half // 10, 5_000_000)
                 errors.append(error)
+                removals.append((sum(times[path] - own.get(path, 0) for path in pair), span["duration_ns"]))
                 continue
             expected = " > ".join(planted["path"])
             largest = ranked[0]
@@ -88,12 +93,14 @@ def main() -> int:
                 others = [ns for path, ns in times.items() if path != expected]
                 foreign.append(max(others, default=0) / span["duration_ns"])
                 near[cause] += foreign[-1] <= 0.05
+                clean.append(span["duration_ns"])
                 continue
             # The slice has 5 ms of its own work, which is not planted.
             own = 5_000_000 if expected == "running" else 0
             error = abs(times[expected] - own - planted["ns"])
             near[cause] += error <= max(planted["ns"] // 10, 5_000_000)
             errors.append(error)
+            removals.append((times[expected] - own, span["duration_ns"]))
     print(f"| planted | largest cause found ({arguments.n} runs, seed {arguments.seed}) | right | size within 10 % or 5 ms |")
     print("| --- | --- | --- | --- |")
     for cause in arguments.causes:
@@ -104,6 +111,11 @@ def main() -> int:
     print(f"unexplained or not recorded, median run: {100 * statistics.median(unexplained):.2f} %")
     if foreign:
         print(f"largest foreign cause of clean runs: median {100 * statistics.median(foreign):.2f} %, most {100 * max(foreign):.2f} %")
+    if clean and removals:
+        # What a run took longer than the clean ones is what would be saved without its cause.
+        base = statistics.median(clean)
+        wrong = [abs(saved - (took - base)) / (took - base) for saved, took in removals if took > base]
+        print(f"predicted against measured saving: median error {100 * statistics.median(wrong):.1f} %")
     return 0
 
 

@@ -65,7 +65,7 @@ pub fn play(args: &Args) -> io::Result<()> {
     become_package(&args.package);
     set_comm(&args.package);
     let markers = Markers::open(args.tracefs.as_deref());
-    let tracer = MethodTracer::start();
+    let tracer = MethodTracer::start(!args.no_methods);
     let images = ImageCache { decoded: Mutex::new(0), owner: Mutex::new((String::new(), 0)) };
     let app = App { markers, images: Arc::new(images), release: args.release };
     let mut main = tracer.thread("main");
@@ -85,7 +85,9 @@ pub fn play(args: &Args) -> io::Result<()> {
     worker.join().expect("no thread panics");
     drop(main);
     let (trace, calls, methods) = tracer.finish();
-    fs::write(&args.output, trace)?;
+    if !args.no_methods {
+        fs::write(&args.output, trace)?;
+    }
     let first = frames.first().copied();
     println!(
         "{}",

@@ -21,6 +21,7 @@ mod art_writer;
 mod stand_in;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Parser, ValueEnum};
 use nix::time::ClockId;
@@ -43,6 +44,13 @@ struct Args {
     /// The tracefs whose trace_marker is written; without it the system's own.
     #[arg(long)]
     tracefs: Option<PathBuf>,
+    /// Compute a fixed number of steps in place of each CPU time: what slows the code down then shows in how
+    /// long the launch takes.
+    #[arg(long)]
+    fixed_work: bool,
+    /// Trace no methods.
+    #[arg(long)]
+    no_methods: bool,
     /// The app's part, for itself.
     #[arg(long, hide = true)]
     plays_app: bool,
@@ -64,19 +72,33 @@ fn now_ns() -> u64 {
     stand_in::kernel_ns(ClockId::CLOCK_BOOTTIME)
 }
 
-/// Computes for this much of the thread's CPU time, µs.
+/// Whether [`work`] computes a fixed number of steps.
+static IS_WORK_FIXED: AtomicBool = AtomicBool::new(false);
+/// Steps that stand for a microsecond, if so: what a current processor computes in about that time.
+const STEPS_PER_US: u64 = 700;
+
+fn steps(value: u64, count: u64) -> u64 {
+    (0..count).fold(value, |a, b| a.wrapping_mul(31).wrapping_add(b))
+}
+
+/// Computes for this much of the thread's CPU time, µs, or what a processor can compute in it.
 fn work(us: u64) {
+    if IS_WORK_FIXED.load(Ordering::Relaxed) {
+        std::hint::black_box(steps(us, us * STEPS_PER_US));
+        return;
+    }
     let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
     let until = stand_in::kernel_ns(clock) + us * 1000;
     let mut value = us;
     while stand_in::kernel_ns(clock) < until {
-        value = (0..64).fold(value, |a, b| a.wrapping_mul(31).wrapping_add(b));
+        value = steps(value, 64);
     }
     std::hint::black_box(value);
 }
 
 fn main() {
     let args = Args::parse();
+    IS_WORK_FIXED.store(args.fixed_work, Ordering::Relaxed);
     let played = if args.plays_app { app::play(&args) } else { system_server::play(&args) };
     if let Err(error) = played {
         eprintln!("reference_launch: {error}");

@@ -14,16 +14,17 @@ use crate::stand_in::{Epoch, Era, kernel_ns};
 pub struct MethodTracer(Arc<Shared>);
 
 struct Shared {
+    is_on: bool,
     epoch: Epoch,
     trace: Mutex<ArtTrace>,
 }
 
 impl MethodTracer {
-    /// Begins a trace as the runtime of Android 14 does.
-    pub fn start() -> MethodTracer {
+    /// Begins a trace as the runtime of Android 14 does; none if not `is_on`.
+    pub fn start(is_on: bool) -> MethodTracer {
         let epoch = Epoch::now(Era::Art14);
         let trace = ArtTrace { start_us: epoch.start / 1000, pid: process::id(), ..ArtTrace::default() };
-        MethodTracer(Arc::new(Shared { epoch, trace: Mutex::new(trace) }))
+        MethodTracer(Arc::new(Shared { is_on, epoch, trace: Mutex::new(trace) }))
     }
 
     /// The calling thread, which is traced from now on.
@@ -87,6 +88,9 @@ impl JavaThread {
     }
 
     fn record(&mut self, method: u32, action: Action) {
+        if !self.tracer.0.is_on {
+            return;
+        }
         let cpu_ns = kernel_ns(ClockId::CLOCK_THREAD_CPUTIME_ID) - self.cpu_start;
         let wall_us = self.tracer.0.epoch.wall_us();
         self.records.push(Record {

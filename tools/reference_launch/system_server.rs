@@ -118,6 +118,9 @@ fn start_app(args: &Args) -> io::Result<Child> {
     if let Some(release) = clap::ValueEnum::to_possible_value(&args.release) {
         app.args(["--release", release.get_name()]);
     }
+    for (is_given, flag) in [(args.fixed_work, "--fixed-work"), (args.no_methods, "--no-methods")] {
+        app.args(is_given.then_some(flag));
+    }
     if let Some(tracefs) = &args.tracefs {
         app.arg("--tracefs").arg(tracefs);
     }

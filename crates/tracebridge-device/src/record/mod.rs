@@ -9,6 +9,7 @@ mod capture;
 mod clocks;
 mod cpu_reader;
 mod error;
+mod event_cost;
 pub(crate) mod events;
 pub(crate) mod file_access;
 pub(crate) mod flight_recorder;

@@ -96,7 +96,7 @@ impl RecordingSession {
         let head = metadata.v6(&vec![Default::default(); shown]);
         let slots = HeadSlots::find(&head, cpu_ids.len());
         // To a user with few rights each refused attempt would be logged.
-        let facts = (!applied.restricted).then(machine_facts::begin);
+        let facts = (!applied.restricted).then(|| machine_facts::begin(&tracefs));
         let output: Box<dyn RecordingOutput> = if target.is_stream() {
             Box::new(StreamOutput::begin(&head, shown, layout.size as usize, timeout)?)
         } else {

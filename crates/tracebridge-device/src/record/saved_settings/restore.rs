@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::super::buffer_lock::BufferLock;
-use super::super::{RecordError, Tracefs};
+use super::super::{RecordError, Tracefs, event_cost};
 use super::put_back::count_changed;
 use super::settings_file::{SettingsOwner, lock, parse};
 use super::state_dir::StateDir;
@@ -198,6 +198,7 @@ fn restore(dir: &StateDir, name: &str, flight_too: bool) -> Result<Option<Restor
         // A recorder with another directory for its settings is using the buffer now.
         Err(_) => return Ok(Some(done)),
     };
+    event_cost::remove_left_over(&tracefs);
     let file = LockedFile { dir: dir.handle(name)?, name: name.to_owned(), file };
     let mut settings = SettingsGuard::new(tracefs, owner, saved, file, buffer_lock);
     if stale {
