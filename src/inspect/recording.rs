@@ -53,7 +53,7 @@ pub struct RecordingReport {
     pub cancelled_launches: Vec<Cancelled>,
     /// The frames of each app and layer in numbers.
     pub frames: Vec<FrameSummary>,
-    /// Every frame, in the order of the begins, also those that were not drawn.
+    /// Every frame, in the order of the begins.
     #[serde(skip)]
     pub every_frame: Vec<Frame>,
 }
@@ -119,10 +119,6 @@ pub(super) fn inspect(recording: &dyn Recording) -> io::Result<RecordingReport> 
             .notes
             .push(format!("{left_out} marks of launches and frames are left out: there are too many"));
     }
-    let frames = summarize(&measured.frames);
-    let mut every_frame = measured.frames;
-    every_frame.extend(measured.undrawn_frames);
-    every_frame.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));
     event_types.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let clocks = [Clock::Realtime, Clock::Monotonic, Clock::MonotonicRaw, Clock::Boottime, Clock::Counter];
     let is_told = |clock: &Clock| {
@@ -144,8 +140,8 @@ pub(super) fn inspect(recording: &dyn Recording) -> io::Result<RecordingReport> 
         snapshot_clocks: clocks.into_iter().filter(is_told).collect(),
         launches: measured.launches,
         cancelled_launches: measured.cancelled,
-        frames,
-        every_frame,
+        frames: summarize(&measured.frames),
+        every_frame: measured.frames,
         report,
     })
 }

@@ -6,7 +6,7 @@ use std::io;
 use super::apps::{AppNames, Apps};
 use super::frame::Frame;
 use super::frame_deadline::{VSYNC_COUNTER, Vsync};
-use super::frame_join::{FrameJoin, JoinedFrames};
+use super::frame_join::FrameJoin;
 use super::launch::{Cancelled, Cut, Launch, Rule};
 use super::launch_marks::{LaunchMarks, Step, StepKind};
 use super::mark::SliceMark;
@@ -29,8 +29,6 @@ pub(crate) struct Measured {
     pub cancelled: Vec<Cancelled>,
     /// In the order of their begins.
     pub frames: Vec<Frame>,
-    /// Frames that FrameTimeline has, and that no RenderThread drew, in the order of their begins.
-    pub undrawn_frames: Vec<Frame>,
     /// The names of the apps of both.
     pub names: AppNames,
     /// Marks of launches and frames that were left out because there are too many.
@@ -180,7 +178,7 @@ impl Finder {
         let Finder { sdk, marks, frames, .. } = self;
         let left_out = [marks.left_out, frames.left_out, frames.timeline.left_out];
         let left_out = left_out.into_iter().fold(0, u64::saturating_add);
-        let JoinedFrames { drawn: mut frames, mut undrawn, ui_frames } = frames.finish(tasks);
+        let (mut frames, ui_frames) = frames.finish(tasks);
         let apps = Apps::new(tasks, &marks, &frames, &ui_frames);
         let rule = rules::choose(&marks, sdk);
         let Found { mut launches, cancelled } = rules::find(rule, &marks, &apps, extent);
@@ -191,7 +189,7 @@ impl Finder {
         mark_overlaps(&mut launches);
         drop(apps);
         let names = AppNames::new(tasks, &launches);
-        for frame in frames.iter_mut().chain(&mut undrawn) {
+        for frame in &mut frames {
             frame.package = names.name(tasks, frame.pid).into_owned();
         }
         // A launch that is found by the app's own markers is named by the process alone.
@@ -200,7 +198,7 @@ impl Finder {
                 launch.package = names.name(tasks, pid).into_owned();
             }
         }
-        Measured { launches, cancelled, frames, undrawn_frames: undrawn, names, left_out }
+        Measured { launches, cancelled, frames, names, left_out }
     }
 }
 

@@ -40,9 +40,6 @@ pub(crate) struct Frame {
     pub layer: Option<String>,
     pub ui_tid: i32,
     pub render_tid: i32,
-    /// Whether a `DrawFrame` belongs to it. A frame without one has no CPU time, and is none for the app's
-    /// figures; Perfetto lists it where FrameTimeline has a frame of its number.
-    pub is_drawn: bool,
     /// The begin of `Choreographer#doFrame`; with FrameTimeline that of the actual frame.
     pub begin: u64,
     /// The end of the last `DrawFrame`; with FrameTimeline that of the actual frame.
@@ -52,6 +49,9 @@ pub(crate) struct Frame {
     /// `Choreographer#doFrame` and all `DrawFrame` together, and with FrameTimeline by how much the frame
     /// began late: Perfetto's CPU time of a frame.
     pub cpu_ns: u64,
+    /// Whether FrameTimeline expected the frame and says nothing of when it began: Perfetto then has no CPU
+    /// time of it.
+    pub is_lateness_unknown: bool,
     /// From the begin of `Choreographer#doFrame` to the end of the first `DrawFrame`: what androidx calls
     /// `frameDurationCpuMs`.
     pub duration_cpu_ns: u64,
@@ -83,7 +83,7 @@ impl Frame {
     }
 
     pub fn is_slow(&self) -> bool {
-        self.is_drawn && self.cpu_ns > SLOW_NS
+        self.cpu_ns > SLOW_NS && !self.is_lateness_unknown
     }
 
     pub fn is_big_jank(&self) -> bool {
@@ -105,8 +105,8 @@ impl Serialize for Frame {
         out.serialize_field("layer", &self.layer)?;
         out.serialize_field("begin_ns", &self.begin)?;
         out.serialize_field("duration_ns", &self.duration())?;
-        out.serialize_field("cpu_ns", &self.is_drawn.then_some(self.cpu_ns))?;
-        out.serialize_field("duration_cpu_ns", &self.is_drawn.then_some(self.duration_cpu_ns))?;
+        out.serialize_field("cpu_ns", &(!self.is_lateness_unknown).then_some(self.cpu_ns))?;
+        out.serialize_field("duration_cpu_ns", &self.duration_cpu_ns)?;
         out.serialize_field("overrun_ns", &self.overrun())?;
         out.serialize_field("janky", &self.overrun().map(|_| self.is_janky()))?;
         out.serialize_field("slow", &self.is_slow())?;

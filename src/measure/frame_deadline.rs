@@ -25,6 +25,9 @@ const INTERVALS: usize = 3;
 pub(super) struct TimelineFrames {
     expected: HashMap<(i32, i64), Span>,
     actual: HashMap<(i32, i64), ActualFrame>,
+    /// The end of the first display frame of each token: Perfetto takes it for the frame of an app with this
+    /// number that has no actual frame of its own.
+    display_ends: HashMap<i64, u64>,
     /// Frames that were left out because there are too many.
     pub left_out: u64,
 }
@@ -71,6 +74,7 @@ impl TimelineFrames {
         }
         let known = self.actual.entry(key).or_insert(ActualFrame { first_end: span.end, surface: None });
         if frame.surface.is_none() {
+            self.display_ends.entry(frame.token()).or_insert(span.end);
             return;
         }
         let duration = span.end.saturating_sub(span.start);
@@ -88,29 +92,32 @@ impl TimelineFrames {
         }
     }
 
-    /// Whether there is an actual frame of this process and number, of an app or of the display.
-    pub fn has_actual(&self, key: (i32, i64)) -> bool {
-        self.actual.contains_key(&key)
-    }
-
     /// Adds to a frame what is known of it.
     pub fn complete(&self, frame: &mut Frame) {
         let Some(number) = frame.id else { return };
         let key = (frame.pid, number);
-        let Some(actual) = self.actual.get(&key) else { return };
-        if let Some(surface) = &actual.surface {
+        let actual = self.actual.get(&key);
+        let surface = actual.and_then(|actual| actual.surface.as_ref());
+        if let Some(surface) = surface {
             frame.begin = surface.begin;
             frame.end = surface.begin.saturating_add(surface.longest);
             frame.layer = Some(surface.layer.clone());
             frame.jank_type = Some(surface.jank.clone());
         }
         let Some(expected) = self.expected.get(&key) else { return };
+        let first_end = actual.map(|actual| actual.first_end);
+        let Some(end) = first_end.or_else(|| self.display_ends.get(&number).copied()) else { return };
         frame.deadline = Some(Deadline::FrameTimeline);
         frame.expected_end = Some(expected.end);
-        frame.timeline_end = Some(actual.first_end);
-        // The time by which the frame began late belongs to it, too.
-        let begin = actual.surface.as_ref().map_or(expected.start, |surface| surface.begin);
-        frame.cpu_ns = frame.cpu_ns.saturating_add(begin.saturating_sub(expected.start));
+        frame.timeline_end = Some(end);
+        match surface {
+            // The time by which the frame began late belongs to it, too.
+            Some(surface) => {
+                let late = surface.begin.saturating_sub(expected.start);
+                frame.cpu_ns = frame.cpu_ns.saturating_add(late);
+            }
+            None => frame.is_lateness_unknown = true,
+        }
     }
 }
 

@@ -82,8 +82,8 @@ impl FrameJoin {
         Self::push(&mut self.drawn, &mut self.left_out, part);
     }
 
-    /// All frames, without the names of their apps.
-    pub fn finish(mut self, tasks: &Tasks) -> JoinedFrames {
+    /// The frames that both threads did, in the order of their begins; without the names of their apps.
+    pub fn finish(mut self, tasks: &Tasks) -> (Vec<Frame>, UiFrames) {
         let process = |part: &FramePart| tasks.threads.tgid(part.tid).unwrap_or(part.tid);
         self.ui.sort_by_key(|part| part.begin);
         self.drawn.sort_by_key(|part| part.begin);
@@ -91,25 +91,14 @@ impl FrameJoin {
         for part in &self.ui {
             ui_frames.by_process.entry(process(part)).or_default().push((part.begin, part.end));
         }
-        let (mut drawn, mut undrawn): (Vec<Frame>, Vec<Frame>) =
-            joined_by_number(&self, &process).into_iter().partition(|frame| frame.is_drawn);
-        drawn.extend(joined_by_order(&self, &process));
-        for frames in [&mut drawn, &mut undrawn] {
-            frames.iter_mut().for_each(|frame| self.timeline.complete(frame));
-            frames.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));
+        let mut frames = joined_by_number(&self, &process);
+        frames.extend(joined_by_order(&self, &process));
+        for frame in &mut frames {
+            self.timeline.complete(frame);
         }
-        JoinedFrames { drawn, undrawn, ui_frames }
+        frames.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));
+        (frames, ui_frames)
     }
-}
-
-/// The frames of a timeline, in the order of their begins.
-#[derive(Debug)]
-pub(super) struct JoinedFrames {
-    /// The frames that both threads did.
-    pub drawn: Vec<Frame>,
-    /// The frames that FrameTimeline has, and no RenderThread.
-    pub undrawn: Vec<Frame>,
-    pub ui_frames: UiFrames,
 }
 
 /// Begin and end of each `Choreographer#doFrame`, by process, in the order of the begins: also of those that
@@ -127,12 +116,6 @@ impl UiFrames {
     }
 }
 
-/// A frame that the UI thread began and no RenderThread drew.
-fn undrawn_frame(pid: i32, ui: &FramePart) -> Frame {
-    let nothing = Drawing { tid: 0, first: (ui.end, ui.end), end: ui.end, sum: 0 };
-    Frame { is_drawn: false, ..frame(pid, ui, &nothing) }
-}
-
 fn frame(pid: i32, ui: &FramePart, drawing: &Drawing) -> Frame {
     Frame {
         id: ui.number,
@@ -141,11 +124,11 @@ fn frame(pid: i32, ui: &FramePart, drawing: &Drawing) -> Frame {
         layer: None,
         ui_tid: ui.tid,
         render_tid: drawing.tid,
-        is_drawn: true,
         begin: ui.begin,
         end: drawing.end,
         drawn: drawing.first.1,
         cpu_ns: ui.end.saturating_sub(ui.begin).saturating_add(drawing.sum),
+        is_lateness_unknown: false,
         duration_cpu_ns: drawing.first.1.saturating_sub(ui.begin),
         expected_end: ui.deadline,
         deadline: ui.deadline.map(|_| Deadline::Vsync),
@@ -154,7 +137,7 @@ fn frame(pid: i32, ui: &FramePart, drawing: &Drawing) -> Frame {
     }
 }
 
-/// From Android 12 on, both threads name the number of the frame. Among them are frames that were not drawn.
+/// From Android 12 on, both threads name the number of the frame.
 fn joined_by_number(parts: &FrameJoin, process: &impl Fn(&FramePart) -> i32) -> Vec<Frame> {
     let mut drawings: HashMap<(i32, i64), Drawing> = HashMap::new();
     for part in &parts.drawn {
@@ -172,10 +155,7 @@ fn joined_by_number(parts: &FrameJoin, process: &impl Fn(&FramePart) -> i32) -> 
             *known = part;
         }
     }
-    let joined = ui.iter().filter_map(|(key, part)| match drawings.get(key) {
-        Some(drawing) => Some(frame(key.0, part, drawing)),
-        None => parts.timeline.has_actual(*key).then(|| undrawn_frame(key.0, part)),
-    });
+    let joined = ui.iter().filter_map(|(key, part)| Some(frame(key.0, part, drawings.get(key)?)));
     joined.collect()
 }
 
