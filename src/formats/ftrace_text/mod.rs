@@ -127,10 +127,10 @@ impl TextReader<'_> {
     fn read_text(&mut self, text: &[u8], order: Order) -> io::Result<()> {
         let is_in_order = match order {
             Order::Any => true,
-            Order::Time => are_in_order(lines(text).map(|(_, line)| line)),
-            Order::Markers => {
-                are_in_order(lines(text).map(|(_, line)| line).filter(|line| may_be_marker(line)))
+            Order::Time => {
+                lines(text).filter_map(|(_, line)| event_line::parse(line)).is_sorted_by_key(|l| l.ts)
             }
+            Order::Markers => marker_lines(text).filter_map(event_line::parse).is_sorted_by_key(|l| l.ts),
         };
         if !is_in_order {
             self.report.notes.push(OUT_OF_ORDER.into());
@@ -284,14 +284,24 @@ struct TextBlock {
 /// The note about a text whose lines are sorted.
 const OUT_OF_ORDER: &str = "the lines were not in order of time";
 
-/// Whether the events among these lines are in order of time.
-fn are_in_order<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
-    lines.filter_map(event_line::parse).is_sorted_by_key(|line| line.ts)
-}
-
-/// Whether the line may hold a marker: it contains one of the names that [`EventClassifier`] takes for one.
-fn may_be_marker(line: &[u8]) -> bool {
-    ["mark_write", "print:", " 0:"].iter().any(|name| memchr::memmem::find(line, name.as_bytes()).is_some())
+/// The lines that may hold a marker: they contain one of the names that [`EventClassifier`] takes for one. The
+/// names are looked for in the whole text, which takes a small part of the time that reading its lines takes.
+fn marker_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let names = [&b"mark_write"[..], b"print:", b" 0:"];
+    let mut places = names.map(|name| memchr::memmem::find_iter(text, name).peekable());
+    let mut next_line = 0;
+    std::iter::from_fn(move || {
+        let mut first: Option<usize> = None;
+        for places in &mut places {
+            while places.next_if(|at| *at < next_line).is_some() {}
+            first = first.into_iter().chain(places.peek().copied()).min();
+        }
+        let at = first?;
+        let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |before| before + 1);
+        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len);
+        next_line = end;
+        Some(&text[start..end])
+    })
 }
 
 /// The blocks of a text in order of time.
