@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 use support::Command;
 
 use support::{has_program, skip};
@@ -26,7 +27,9 @@ pub fn c_library() -> Option<&'static Path> {
     }
     Some(LIBRARY.get_or_init(|| {
         let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("markers");
-        run(Command::new(root().join("scripts/build-markers")).arg("--out").arg(&out));
+        // A compiler of Rust runs: on a machine that compiles other things too it takes minutes.
+        let mut build = Command::new(root().join("scripts/build-markers"));
+        run(build.arg("--out").arg(&out).limit(Duration::from_secs(900)));
         out.join("host")
     }))
 }
