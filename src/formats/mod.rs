@@ -30,14 +30,16 @@ pub mod samples;
 pub mod simpleperf_report;
 mod sink;
 pub mod trace_dat;
-mod track;
 pub mod unpack_budget;
 pub(crate) mod wire;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use contained::ContainedTrace;
 pub(crate) use event::CLONE_THREAD;
-pub use event::{Event, EventTypeId, Payload, TEXT_FIELD};
+pub use event::{
+    CounterValue, Event, EventTypeId, Flow, Payload, TEXT_FIELD, Track, TrackEvent, TrackEventKind, TrackId,
+    TrackKind, TrackOwner,
+};
 pub use format_id::{FormatId, UnreadFile};
 pub use frame::{ActualFrame, JankTypes, PredictionType, PresentType, SurfaceFrame, TimelineFrame};
 pub use input::{InputSet, Omission, OmissionReason};
@@ -51,4 +53,3 @@ pub use recording::{FormatError, OpenedInput, Recording};
 pub(crate) use report::ThreadIds;
 pub use report::{CpuCount, Damage, ReadReport, TrackEventCounts};
 pub use sink::{Head, Order, Package, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
-pub use track::{CounterValue, Flow, Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner};

@@ -4,7 +4,6 @@
 //! defined in <https://parquet.apache.org/docs/file-format/>. All columns are flat: no value is a list or a
 //! structure.
 
-mod column_rows;
 mod page_sizes;
 mod read;
 mod rows;

@@ -19,9 +19,7 @@ mod c;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod counter;
 mod encode;
-mod glob;
 mod marker;
-mod prefix;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod process;
 mod property_area;
@@ -58,9 +56,9 @@ pub use tracer::{APP, Section, Tracer};
 /// of the crate's interface, and change without notice.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::glob::matches as glob_matches;
-    pub use crate::prefix::two_digits;
+    pub use crate::encode::two_digits;
     pub use crate::property_area::PropertyArea;
+    pub use crate::tags::glob_matches;
 
     /// The CPU's free-running counter.
     #[cfg(any(target_os = "linux", target_os = "android"))]

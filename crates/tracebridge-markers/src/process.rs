@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use nix::sys::statfs::fstatfs;
 use nix::time::{ClockId, clock_gettime};
 
-use super::prefix::Prefix;
 use super::system::{MadeOnce, above_standard_files, call_in_fork_children};
+use crate::encode::Prefix;
 use crate::tag_watch::TagWatch;
 use crate::tags::{self, Tag};
 

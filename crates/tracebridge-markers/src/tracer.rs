@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::encode::{MAX_LEN, Pieces};
 use super::marker::Marker;
-use super::prefix::Prefix;
 use super::process::{TRACEFS_PLACES, marker_file, may_be_on, own_prefix, tags_on};
 use super::ring_writer;
+use crate::encode::Prefix;
 use crate::tag_watch::TagWatch;
 use crate::tags::{self, Tag};
 

@@ -11,7 +11,7 @@ use super::event_encoder::{EventEncoder, KernelSymbols};
 use crate::export::record_batch::RecordBatch;
 use crate::export::writer_thread::WriterThread;
 use crate::formats::{Event, EventType, EventTypeId, Payload};
-use crate::ftrace::limits::MAX_CPUS;
+use crate::ftrace::page_format::MAX_CPUS;
 
 /// Collects records in batches. Events that are no records (those of texts, for example) borrow from the
 /// reader, so that packets are made of them at once; from the first of them on this holds for all events.

@@ -16,7 +16,7 @@ use self::record_layout::{DatRecordLayout, KALLSYMS};
 use super::Out;
 use crate::clock::Clock;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
-use crate::ftrace::limits::MAX_CPUS;
+use crate::ftrace::page_format::MAX_CPUS;
 use crate::ftrace::page_writer::{self, LONG_BYTES, MAX_RECORD_BYTES, PAGE_BYTES, PageWriter};
 use crate::output_file::{Readers, create_beside};
 use crate::timeline::{DataCounts, DataKind, MergeSummary, TimelineSink};

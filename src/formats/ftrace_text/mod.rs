@@ -7,7 +7,6 @@
 mod container;
 mod event_classifier;
 mod event_line;
-mod ps_table;
 
 use std::io;
 use std::ops::Range;
@@ -88,7 +87,7 @@ impl Recording for TextRecording<'_> {
     fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
         sink.head(&self.head)?;
         for table in &self.contents.ps_tables {
-            ps_table::read(table, sink)?;
+            container::read(table, sink)?;
         }
         let report = self.opening_report.clone();
         let classifier = EventClassifier::default();

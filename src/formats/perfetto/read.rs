@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
-use super::bundle::{self, BundleEvent, EventContent};
+use super::bundle::{self, BundleEvent, EventContent, WaitingEvents};
 use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
 use super::fields::{ftrace_event, trace_packet};
 use super::frame_timeline::PlacedFrame;
@@ -15,7 +15,6 @@ use super::packets::{IndexedBundle, PacketIndex, method_trace_payload, unpack};
 use super::track_clocks::{MachineClocks, machine_clock};
 use super::track_events::{self, PlacedTrackEvent, TrackEvents};
 use super::track_table::INPUTS_TRACK;
-use super::waiting_events::WaitingEvents;
 use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};

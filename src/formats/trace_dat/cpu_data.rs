@@ -454,7 +454,7 @@ impl PendingChunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace_dat::zstd_matcher::{BLOCK, Zstd};
+    use crate::trace_dat::v7_writer::{BLOCK, Zstd};
 
     /// Data like that of pages: records of a few types, whose fields differ a little from those of the record
     /// before.

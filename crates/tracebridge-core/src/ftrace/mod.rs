@@ -3,14 +3,10 @@
 //!
 //! The reader of a page (`page`) and its writer (`page_writer`) share the numbers in `page_format`.
 
-mod builtin_formats;
-mod endian;
 mod event_type;
 mod format;
-mod header_page;
-pub mod limits;
 mod page;
-mod page_format;
+pub mod page_format;
 pub mod page_writer;
 pub mod print_fmt;
 pub mod softirq;
@@ -18,10 +14,8 @@ mod symbols;
 pub mod task_state;
 pub mod trace_flags;
 
-pub use builtin_formats::builtin_formats;
-pub use endian::Endian;
-pub use event_type::{EventType, Field, FieldType, Value};
-pub use format::{CommonFields, EventFormat, EventFormatError, FieldSlot};
-pub use header_page::{HeaderPageError, PageLayout};
+pub use event_type::{Endian, EventType, Field, FieldType, Value};
+pub use format::{CommonFields, EventFormat, EventFormatError, FieldSlot, builtin_formats};
 pub use page::{LostEvents, Page, PageFault, PageRecord, PageRecords, RecordCursor, RecordSpan};
+pub use page_format::{HeaderPageError, PageLayout};
 pub use symbols::{Symbol, Symbols, parse_printk_formats};

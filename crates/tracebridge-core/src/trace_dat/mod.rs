@@ -4,14 +4,14 @@
 
 pub mod file_format;
 mod head_writer;
-mod machine_facts;
 mod recorder_info;
 pub mod recorder_stream;
 pub mod recording_summary;
-mod v7_writer;
-pub mod zstd_matcher;
+pub mod v7_writer;
 
 pub use head_writer::{CpuData, DatHead, HeadParts, Metadata, Slot, trace_clock_option};
-pub use machine_facts::{Affinity, CpuQuota, CpuSpeed, EventCost, MachineFacts, MappedInode};
-pub use recorder_info::{CpuLoss, CpuRecorded, RecorderInfo, RingProgram, RingsInfo, Settle};
+pub use recorder_info::{
+    Affinity, CpuLoss, CpuQuota, CpuRecorded, CpuSpeed, EventCost, MachineFacts, MappedInode, RecorderInfo,
+    RingProgram, RingsInfo, Settle,
+};
 pub use v7_writer::write_v7;

@@ -7,7 +7,7 @@
 use std::io;
 
 use super::CpuData;
-use crate::ftrace::limits::{MAX_CPUS, is_sub_buffer_size};
+use crate::ftrace::page_format::{MAX_CPUS, is_sub_buffer_size};
 
 /// The first bytes of a stream.
 pub const MAGIC: &[u8; 8] = b"TBSTRM1\n";

@@ -3,7 +3,6 @@
 
 pub(crate) mod activity_manager;
 pub(crate) mod atrace_properties;
-pub(crate) mod profiler;
 mod properties;
 mod user;
 

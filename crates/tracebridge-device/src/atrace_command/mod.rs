@@ -1,7 +1,6 @@
 //! The drop-in `atrace`: the command line, the output and the order of steps of AOSP's atrace, built on the
 //! recorder. docs/atrace.md says what it does as AOSP's atrace does, and what differently.
 
-mod getopt;
 pub mod options;
 mod output;
 mod session;

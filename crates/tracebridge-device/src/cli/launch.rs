@@ -6,7 +6,7 @@ use clap::Parser;
 use serde::Serialize;
 
 use super::record::{AccessArgs, StepArgs, capture_target, print_notice, print_on, recording_request};
-use crate::android::profiler::{MethodTracer, Profiler, TracerOptions};
+use crate::android::activity_manager::{MethodTracer, Profiler, TracerOptions};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::cli::recording_flags::{

@@ -12,8 +12,7 @@ use super::record_while::{RecordedWork, RecordingEnd, record_while, work_unrecor
 use super::recorder::RecordingPlan;
 use super::request::{BufferNotice, RecordingRequest};
 use super::{AFTER_SIGNAL_TIMEOUT, RecordError, Tracefs};
-use crate::android::activity_manager::{Activity, ActivityError};
-use crate::android::profiler::Profiler;
+use crate::android::activity_manager::{Activity, ActivityError, Profiler};
 use crate::android::system_bin;
 use crate::step_log::{Phase, print_step};
 use crate::trace_dat::recording_summary::{RecordingEndReason, RecordingSummary};

@@ -1,10 +1,17 @@
-//! Evaluates the expressions of a print format over one record.
+//! Evaluates the expressions of a print format over one record, prints `%p` by the letters behind it, and
+//! prints the records of `trace_printk()`, whose format is a text in the kernel and whose arguments are
+//! packed into the record.
+//!
+//! The letters behind `%p` are symbols, or the bytes that the pointer points at in the record; the kernel's
+//! Documentation/core-api/printk-formats.rst defines them. vbin_printf() and bstr_printf() in the kernel's
+//! lib/vsprintf.c define how arguments are packed.
 
-use super::byte_text::{bitmap, hex_bytes, sockaddr};
+use super::byte_text::{bitmap, bitmap_list, hex_bytes, ipv4, ipv6, sockaddr, uuid};
 use super::expr::{BinaryOp, CType, Expr, IntType, Num};
+use super::spec::{self, ConversionKind, ConversionSpec, FormatPiece, TextLayout, WidthSource};
 use super::symbolizer::Symbolizer;
 use crate::ftrace::{Endian, Value};
-use crate::text::digits::push_hex;
+use crate::text::digits::{self, push_hex, push_hex_padded};
 use crate::text::until_nul;
 
 /// One record, and the machine that recorded it.
@@ -268,4 +275,163 @@ impl<'r> Evaluator<'r> {
 fn hex(out: &mut Vec<u8>, v: u64) {
     out.extend_from_slice(b"0x");
     push_hex(out, v);
+}
+
+impl Evaluator<'_> {
+    /// Appends what `%p` with the letters of `extension` prints for the argument `expr`, without padding.
+    /// `None` where the record lacks bytes.
+    pub(super) fn pointer(
+        &self,
+        out: &mut Vec<u8>,
+        extension: &str,
+        spec: &ConversionSpec,
+        layout: &TextLayout,
+        expr: &Expr,
+    ) -> Option<()> {
+        let letters = extension.as_bytes();
+        let bytes = |len: usize| self.bytes(expr).and_then(|b| b.get(..len));
+        match letters {
+            [b'S' | b'F' | b'B', ..] => self.symbolizer.symbol(self.int(expr)?.v as u64, true, out),
+            [b's' | b'f', ..] => self.symbolizer.symbol(self.int(expr)?.v as u64, false, out),
+            [b'M' | b'm', rest @ ..] => {
+                let separator: &[u8] = match (letters[0], rest.first()) {
+                    (b'm', _) => b"",
+                    (_, Some(b'F')) => b"-",
+                    _ => b":",
+                };
+                hex_bytes(out, bytes(6)?, separator);
+            }
+            [b'I' | b'i', b'4', ..] => ipv4(out, bytes(4)?, letters[0] == b'i'),
+            [b'I' | b'i', b'6', rest @ ..] => ipv6(out, bytes(16)?, rest.contains(&b'c'), letters[0] == b'I'),
+            [b'I' | b'i', b'S', rest @ ..] => {
+                sockaddr(out, self.bytes(expr)?, self.endian, std::str::from_utf8(rest).ok()?)?;
+            }
+            [b'U', rest @ ..] => uuid(out, bytes(16)?, rest.first().copied().unwrap_or(b'b')),
+            [b'h', rest @ ..] => {
+                let separator: &[u8] = match rest.first() {
+                    Some(b'C') => b":",
+                    Some(b'D') => b"-",
+                    Some(b'N') => b"",
+                    _ => b" ",
+                };
+                let all = self.bytes(expr)?;
+                hex_bytes(out, all.get(..layout.width.clamp(1, 64).min(all.len()))?, separator);
+            }
+            [b'b', rest @ ..] => {
+                let mask = self.bytes(expr)?;
+                let mask = mask.get(..layout.width.div_ceil(8).min(mask.len()))?;
+                match rest.first() {
+                    Some(b'l') => bitmap_list(out, mask, self.endian, self.symbolizer.long_size),
+                    _ => bitmap(out, mask, self.endian, self.symbolizer.long_size),
+                }
+            }
+            // `%pa` prints the address to which the pointer points.
+            [b'a', ..] => {
+                let long = bytes(8).or_else(|| bytes(4))?;
+                out.extend_from_slice(b"0x");
+                push_hex_padded(out, self.endian.uint(long)?, 2 * long.len());
+            }
+            _ => {
+                if spec.alternate {
+                    out.extend_from_slice(b"0x");
+                }
+                let v = self.int(expr)?.v as u64;
+                let v = if self.symbolizer.long_size == 4 { u64::from(v as u32) } else { v };
+                push_hex_padded(out, v, 2 * usize::from(self.symbolizer.long_size));
+            }
+        }
+        Some(())
+    }
+}
+
+/// Whether a width before such a pointer is the length of the argument instead of the length of the text.
+pub(super) fn takes_width(extension: &str) -> bool {
+    extension.starts_with(['h', 'b'])
+}
+
+/// A position in the packed arguments of a record.
+struct PackedArguments<'r> {
+    bytes: &'r [u8],
+    at: usize,
+    endian: Endian,
+}
+
+impl<'r> PackedArguments<'r> {
+    /// Reads an integer of 1, 2, 4 or 8 bytes. An integer of 8 bytes is aligned to 4 bytes.
+    fn int(&mut self, size: usize, signed: bool) -> Option<i64> {
+        let start = self.at.checked_next_multiple_of(size.min(4))?;
+        let bytes = self.bytes.get(start..start + size)?;
+        self.at = start + size;
+        if signed { self.endian.int(bytes) } else { Some(self.endian.uint(bytes)? as i64) }
+    }
+
+    /// Reads a text that ends with a NUL.
+    fn text(&mut self) -> Option<&'r [u8]> {
+        let rest = self.bytes.get(self.at..)?;
+        let len = rest.iter().position(|b| *b == 0)?;
+        self.at += len + 1;
+        Some(&rest[..len])
+    }
+}
+
+impl Symbolizer {
+    /// Appends the text of the `trace_printk` format at `address` with the arguments in `packed`. Where the
+    /// format was not recorded, appends its address instead. Returns `None` and appends nothing where
+    /// arguments are missing.
+    pub fn bprint(&self, address: u64, packed: &[u8], endian: Endian, out: &mut Vec<u8>) -> Option<()> {
+        let start = out.len();
+        let done = self.bprint_inner(address, packed, endian, out);
+        if done.is_none() {
+            out.truncate(start);
+        }
+        done
+    }
+
+    fn bprint_inner(&self, address: u64, packed: &[u8], endian: Endian, out: &mut Vec<u8>) -> Option<()> {
+        let Some(format) = self.kernel_text(address) else {
+            out.extend_from_slice(b"(format at 0x");
+            digits::push_hex(out, address);
+            out.extend_from_slice(b" not recorded)");
+            return Some(());
+        };
+        let mut packed = PackedArguments { bytes: packed, at: 0, endian };
+        let record = Evaluator { data: &[], endian, symbolizer: self };
+        for piece in spec::parse(format, 8 * self.long_size).ok()? {
+            let spec = match piece {
+                FormatPiece::Text(text) => {
+                    out.extend_from_slice(&text);
+                    continue;
+                }
+                FormatPiece::Conversion(spec) => spec,
+            };
+            let mut star = |count| match count {
+                WidthSource::Argument => packed.int(4, true).map(Some),
+                _ => Some(None),
+            };
+            let width = star(spec.width)?;
+            let precision = star(spec.precision)?;
+            let layout = TextLayout::new(&spec, width, precision);
+            let value = match &spec.conv {
+                ConversionKind::Text => Expr::Text(packed.text()?.to_vec()),
+                // Since Linux 5.6 only symbols are packed as addresses. All other pointers are packed as
+                // texts.
+                ConversionKind::Pointer(extension)
+                    if !extension.is_empty()
+                        && !extension.starts_with(['s', 'S', 'f', 'F', 'x', 'K', 'B']) =>
+                {
+                    let start = out.len();
+                    out.extend_from_slice(packed.text()?);
+                    spec::pad(out, start, &layout);
+                    continue;
+                }
+                ConversionKind::Char => Expr::Num(Num::int(packed.int(1, false)?)),
+                conv => {
+                    let size = usize::from(spec.bits / 8);
+                    Expr::Num(Num::new(packed.int(size, *conv == ConversionKind::Signed)?, false, true))
+                }
+            };
+            record.print(&spec, &layout, &value, out)?;
+        }
+        Some(())
+    }
 }

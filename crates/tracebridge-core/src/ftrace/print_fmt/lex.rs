@@ -1,6 +1,6 @@
 //! Splits the C source of a `print fmt:` line into tokens.
 
-use super::error::PrintFmtError;
+use super::PrintFmtError;
 
 /// A token of C.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Parses a `print fmt:` line, which is a format string and its arguments. The arguments are C expressions.
 
-use super::error::PrintFmtError;
+use super::PrintFmtError;
 use super::expr::{BinaryOp, CType, Expr, IntType, NameTable, Num, ctype};
 use super::lex::{Token, lex};
 use crate::ftrace::{EventType, Field, FieldType};

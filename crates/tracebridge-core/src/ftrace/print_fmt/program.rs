@@ -1,11 +1,10 @@
 //! Compiles a print format to a program, and runs the program over records.
 
-use super::error::PrintFmtError;
-use super::eval::Evaluator;
+use super::eval::{self, Evaluator};
 use super::expr::{CType, Expr, Num};
 use super::spec::{self, ConversionKind, ConversionSpec, FormatPiece, TextLayout, WidthSource};
 use super::symbolizer::Symbolizer;
-use super::{byte_text, parse, pointer};
+use super::{PrintFmtError, byte_text, parse};
 use crate::ftrace::{Endian, EventType, Field, FieldType, Value};
 use crate::text::pieces::{InlineBytes, PieceRoom, PieceWriter};
 use crate::text::{digits, render_cache};
@@ -400,7 +399,7 @@ impl Evaluator<'_> {
             }
             ConversionKind::Pointer(extension) => {
                 self.pointer(out, extension, spec, layout, value)?;
-                if !pointer::takes_width(extension) {
+                if !eval::takes_width(extension) {
                     spec::pad(out, start, layout);
                 }
             }

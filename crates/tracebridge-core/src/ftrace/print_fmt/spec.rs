@@ -1,7 +1,7 @@
 //! Parses the conversions of a format string (`%-16.3lx`), and lays out numbers and texts as the kernel's
 //! vsnprintf does.
 
-use super::error::PrintFmtError;
+use super::PrintFmtError;
 use crate::text::digits;
 
 /// The kind of value that a conversion prints.

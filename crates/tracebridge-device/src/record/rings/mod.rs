@@ -4,9 +4,7 @@
 //! `search` finds a ring, `check` decides whether it is one, `program` reads it, `pending` brings the markers
 //! of all threads in order, `times` converts their times, and `pages` makes pages of them.
 
-mod check;
 mod pages;
-mod pending;
 mod program;
 mod search;
 mod times;
@@ -15,11 +13,9 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use check::{CheckedRing, NoRing};
-use pages::MarkerPages;
-use pending::Pending;
+use pages::{MarkerPages, Pending};
 use program::{Allowance, CHECKS_OF_ALL_PER_SECOND, MAX_THREADS, Program, Round};
-use search::RingSearch;
+use search::{CheckedRing, NoRing, RingSearch};
 use times::RingTimes;
 
 use super::capture::RecordingOutput;
@@ -130,7 +126,7 @@ impl Rings {
             if self.programs.iter().any(is_known) {
                 continue;
             }
-            match check::open(&link, pid) {
+            match search::open(&link, pid) {
                 Ok(ring) => self.admit(pid, link, ring, since),
                 Err(NoRing::Inherited | NoRing::Unreachable) => {}
                 Err(NoRing::Refused(what)) => self.refuse(pid, link, what),

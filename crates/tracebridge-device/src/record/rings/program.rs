@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::check::CheckedRing;
-use super::pending::Pending;
+use super::pages::Pending;
+use super::search::CheckedRing;
 use super::times::{self, BoottimeLine};
 use crate::markers::MAX_LEN;
 use crate::markers::internals::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, WRITING};
@@ -461,7 +461,7 @@ fn may_be_of(tid: i32, pid: i32) -> bool {
     tid == pid || exists(format!("/proc/{pid}/task/{tid}")) || !exists(format!("/proc/{tid}"))
 }
 
-fn is_same(link: &Path, id: super::check::FileId) -> bool {
+fn is_same(link: &Path, id: super::search::FileId) -> bool {
     fs::metadata(link).is_ok_and(|meta| (meta.dev(), meta.ino()) == id)
 }
 
@@ -473,11 +473,10 @@ mod tests {
     use nix::fcntl::{FcntlArg, SealFlag, fcntl};
     use nix::sys::memfd::{MFdFlags, memfd_create};
 
-    use super::super::check;
+    use super::super::search;
     use super::*;
     use crate::counter;
-    use crate::markers::internals::ring::layout::MEMFD_NAME;
-    use crate::markers::internals::ring::layout::RING_BYTES;
+    use crate::markers::internals::ring::layout::{MEMFD_NAME, RING_BYTES};
     use crate::markers::internals::ring::{Record, RingMap};
 
     /// A ring of this process, as the process has it, and as the recorder does.
@@ -490,7 +489,7 @@ mod tests {
         own.head.begin(std::process::id(), true);
         let link = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let pid = std::process::id().cast_signed();
-        let checked = check::open(&link, pid).unwrap();
+        let checked = search::open(&link, pid).unwrap();
         let program = Program::begin(pid, link, checked, stamp(), times::now(stamp()));
         (file, own, program)
     }

@@ -31,7 +31,6 @@
 //! file of saved settings names it, started when that file says. A holder that has handed the lock to another
 //! process and ended cannot be told, and is refused.
 
-mod lock_holder;
 mod put_back;
 mod restore;
 mod settings_file;
@@ -47,11 +46,10 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
-use self::lock_holder::{LockHolder, start_time};
 use self::put_back::restorable;
 use self::settings_file::{SavedKnob, SavedSetting, SettingsOwner, boot_id, json_line, lock, name_of, parse};
 use self::state_dir::MAX_FILE_BYTES;
-use super::buffer_lock::{self, BufferHolder, BufferLock};
+use super::buffer_lock::{self, BufferHolder, BufferLock, LockHolder, start_time};
 use super::{RecordError, Signals, Tracefs};
 use crate::android::{Properties, SavedProperties, UserspaceRequest, UserspaceTags};
 use crate::clock::Snapshots;
