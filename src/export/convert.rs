@@ -16,11 +16,11 @@ use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{FormatId, InputSet, OpenError, ReadReport, Recording, files_of, has_format, open_all};
 use crate::output_file::{OutputFile, Readers, SameFile, check_distinct, is_stdout};
 use crate::timeline::{
-    self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, TimelineSink,
-    Verdict, WindowError, WindowFilter, WindowRequest,
+    self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, PlaceBasis,
+    TimelineSink, Verdict, WindowError, WindowFilter, WindowRequest,
 };
 use crate::tracks::TrackBuilder;
-use crate::why::Collector;
+use crate::why::ModelCollector;
 
 /// A request to convert inputs to one output file.
 #[derive(Debug, Clone, Copy)]
@@ -183,7 +183,7 @@ impl<'a> Conversion<'a> {
             }
         };
         let summary = if self.request.critical_paths {
-            let mut tracks = TrackBuilder::new(Collector::default());
+            let mut tracks = TrackBuilder::new(ModelCollector::default());
             self.push_part(&mut tracks, mapping)?;
             let model = std::mem::take(tracks.sink()).into_model();
             self.push_part(&mut WithCriticalPaths::new(writer.as_mut(), &model), mapping)?
@@ -278,8 +278,7 @@ impl<'a> Conversion<'a> {
         }
         report.damage.extend(input.damage.iter().cloned());
         report.unread.clear();
-        let copied =
-            whole_input(input, FormatId::Perfetto, clock, &report, "its packets are copied as they are");
+        let copied = whole_input(input, FormatId::Perfetto, clock, &report, PlaceBasis::CopiedPackets);
         Ok(MergeSummary { markers, threads, ..MergeSummary::new(clock, vec![copied], report) })
     }
 
@@ -294,8 +293,7 @@ impl<'a> Conversion<'a> {
         let mut report = perfetto::write_json(&json, &mut out).map_err(MergeError::Io)?;
         report.damage.extend(input.damage.iter().cloned());
         let losses = ConversionLosses { dropped: report.unread.clone(), ..ConversionLosses::default() };
-        let why = "its events become packets at the same times";
-        let written = whole_input(input, FormatId::ChromeJson, clock, &report, why);
+        let written = whole_input(input, FormatId::ChromeJson, clock, &report, PlaceBasis::SameTimes);
         let threads = json.threads().len() as u64;
         Ok((MergeSummary { threads, ..MergeSummary::new(clock, vec![written], report) }, losses))
     }
@@ -307,14 +305,14 @@ fn whole_input(
     format: FormatId,
     clock: Clock,
     report: &ReadReport,
-    why: &str,
+    basis: PlaceBasis,
 ) -> InputSummary {
     InputSummary {
         name: input.name.clone(),
         size: input.size,
         format: format.name().into(),
         clock,
-        why: why.into(),
+        why: basis.into(),
         offset_ns: 0,
         verdict: Verdict::Consistent,
         residual_median_ns: None,

@@ -165,7 +165,7 @@ impl TrackSink for CsvWriter {
     }
 
     fn state(&mut self, names: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
-        self.thread_row(names, at, CsvRow::from_span("state", state.span, state.state.as_bytes()))
+        self.thread_row(names, at, CsvRow::from_span("state", state.span, state.state.name().as_bytes()))
     }
 
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
@@ -265,7 +265,7 @@ impl TrackSink for CsvWriter {
 
 #[cfg(test)]
 mod tests {
-    use crate::timeline::MethodThread;
+    use crate::timeline::{IdentityDoubt, MethodThread};
     use crate::tracks::tests::{TEXT, export, export_methods};
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
             tgid: None,
             name: "RenderThread".into(),
             trace_id: 19,
-            doubt: Some("no kernel events".into()),
+            doubt: Some(IdentityDoubt::NoThread),
         };
         let text = export_methods(super::create, "", &thread);
         for line in [

@@ -7,7 +7,7 @@ use super::runs::runs_of;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::timeline::MergeSummary;
 use crate::tracks::TrackBuilder;
-use crate::why::{Collector, Difference, Explanation, Model, NothingAsked, Question, difference};
+use crate::why::{Difference, Explanation, Model, ModelCollector, NothingAsked, Question, difference};
 
 /// The reason why nothing was explained.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ impl Explained {
 /// Reads the inputs of `request`, of which the output is not written.
 fn read_model(request: ConvertRequest<'_>) -> Result<(Model, MergeSummary), ConvertError> {
     let conversion = Conversion::prepare(request)?;
-    let mut tracks = TrackBuilder::new(Collector::default());
+    let mut tracks = TrackBuilder::new(ModelCollector::default());
     let mapping = conversion.parse_mapping()?;
     let pushed = conversion.push_part(&mut tracks, mapping.as_ref());
     conversion.check_whole()?;

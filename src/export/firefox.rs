@@ -289,7 +289,7 @@ impl TrackSink for FirefoxWriter {
             thread,
             state.span.start,
             Some(state.span.end),
-            state.state,
+            state.state.name(),
             "",
             self.categories.sched,
         );

@@ -98,7 +98,7 @@ impl MeasuredLaunch {
             "main_thread": rows(MeasureKind::State),
             "methods": rows(MeasureKind::Method),
             "slices": rows(MeasureKind::Slice),
-            "why": self.explanation.as_ref().map(ExplanationJson::of),
+            "why": self.explanation.as_ref().map(ExplanationJson::new),
         })
     }
 }

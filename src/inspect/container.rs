@@ -37,7 +37,8 @@ pub struct FoundTrace {
     /// Whether tracebridge reads the format.
     pub is_read: bool,
     /// For a format that is not read, the program that opens it.
-    pub cure: Option<&'static str>,
+    #[serde(rename = "cure")]
+    pub hint: Option<&'static str>,
 }
 
 impl ContainerReport {
@@ -51,10 +52,10 @@ impl ContainerReport {
         match unpacking_reader(content).and_then(first_bytes) {
             Ok(start) => match format_name(&start) {
                 Some((format, None)) => {
-                    self.traces.push(FoundTrace { path, bytes, format, is_read: true, cure: None });
+                    self.traces.push(FoundTrace { path, bytes, format, is_read: true, hint: None });
                 }
-                Some((format, cure)) => {
-                    self.traces.push(FoundTrace { path, bytes, format, is_read: false, cure });
+                Some((format, hint)) => {
+                    self.traces.push(FoundTrace { path, bytes, format, is_read: false, hint });
                 }
                 None => {}
             },

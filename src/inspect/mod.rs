@@ -77,7 +77,7 @@ impl InputReport {
     }
 }
 
-/// What is in the files of one input.
+/// The reports of the files of one input.
 #[derive(Debug, Default)]
 pub struct InspectedFiles {
     /// The files of an archive.

@@ -17,9 +17,9 @@ pub struct SamplesReport {
     pub format: String,
     /// The clock of the samples' times.
     pub clock: Clock,
-    /// What the samples are.
+    /// The samples in numbers.
     pub samples: SampleCounts,
-    /// What the file says about itself.
+    /// Facts that the file states about itself: keys and values.
     pub facts: Vec<(String, String)>,
     /// The range of time, damage, irregularities and notes.
     pub report: ReadReport,

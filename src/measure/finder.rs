@@ -14,7 +14,7 @@ use super::rules::{self, Found};
 use crate::formats::{Head, TimelineFrame, TrackOwner};
 use crate::timeline::MergeSummary;
 use crate::tracks::{
-    AsyncEdge, AsyncSlice, CounterSample, CounterScope, OwnTrack, Span, Task, Tasks, TrackSink,
+    AsyncEdge, AsyncSlice, CounterSample, OwnTrack, Span, Task, Tasks, TrackObserver, TrackSink,
 };
 
 /// The most stages of one launch.
@@ -48,33 +48,6 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
-    /// Takes the timeline's head, which may tell the release of Android.
-    pub fn head(&mut self, head: &Head) {
-        self.sdk = head.android_sdk.or(self.sdk);
-    }
-
-    /// A slice begins on a thread.
-    #[inline]
-    pub fn begin(&mut self, at: Task, ts: u64, name: &[u8]) {
-        match SliceMark::from_name(name) {
-            Some(SliceMark::BindApplication | SliceMark::ActivityStart | SliceMark::ActivityResume) => {
-                self.marks.step_begins(at.tid);
-            }
-            Some(SliceMark::DoFrame(_)) => {
-                self.deadlines.insert(at.tid, self.vsync.deadline(ts));
-            }
-            _ => {}
-        }
-    }
-
-    /// A slice ended on a thread.
-    #[inline]
-    pub fn end(&mut self, at: Task, span: Span, name: &[u8]) {
-        if let Some(mark) = SliceMark::from_name(name) {
-            self.mark_ended(at.tid, span, name, mark);
-        }
-    }
-
     fn mark_ended(&mut self, tid: i32, span: Span, name: &[u8], mark: SliceMark) {
         let step = |kind| Step { kind, tid, begin: span.start, end: span.end };
         match mark {
@@ -108,57 +81,6 @@ impl Finder {
             }
             _ => {}
         }
-    }
-
-    /// An asynchronous slice of a process begins or ends.
-    #[inline]
-    pub fn async_slice(&mut self, pid: i32, slice: &AsyncSlice<'_>) {
-        if slice.name.first() == Some(&b'l') {
-            self.marks.async_slice(pid, slice);
-        }
-    }
-
-    /// An instant of a thread.
-    #[inline]
-    pub fn instant(&mut self, ts: u64, name: &[u8]) {
-        if name.first() == Some(&b'l') {
-            self.marks.instant(ts, name);
-        }
-    }
-
-    /// A slice begins on a track that a program writes itself. A track of a thread stands for the thread, as
-    /// in Perfetto's table of slices.
-    pub fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) {
-        if let TrackOwner::Thread { tid, tgid } = track.owner {
-            self.begin(Task { tid, tgid }, ts, name);
-        }
-    }
-
-    /// A slice ended on a track that a program writes itself. On a track of a process it is as an
-    /// asynchronous slice of that process.
-    pub fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8]) {
-        match track.owner {
-            TrackOwner::Thread { tid, tgid } => self.end(Task { tid, tgid }, span, name),
-            TrackOwner::Process(pid) => {
-                let edge = if span.open { AsyncEdge::Begin } else { AsyncEdge::End(Some(span.start)) };
-                let ts = if span.open { span.start } else { span.end };
-                self.async_slice(pid, &AsyncSlice { track: None, name, cookie: 0, ts, edge });
-            }
-            TrackOwner::Machine => {}
-        }
-    }
-
-    /// A value of a counter.
-    #[inline]
-    pub fn counter(&mut self, at: &CounterSample<'_>) {
-        if at.name == VSYNC_COUNTER {
-            self.vsync.tick(at.ts);
-        }
-    }
-
-    /// A frame of SurfaceFlinger's FrameTimeline.
-    pub fn timeline_frame(&mut self, span: Span, frame: &TimelineFrame<'_>) {
-        self.frames.timeline.take(span, frame);
     }
 
     /// How many marks and stages are kept.
@@ -199,6 +121,82 @@ impl Finder {
             }
         }
         Measured { launches, cancelled, frames, names, left_out }
+    }
+}
+
+impl TrackObserver for Finder {
+    /// Takes the timeline's head, which may tell the release of Android.
+    fn head(&mut self, head: &Head) {
+        self.sdk = head.android_sdk.or(self.sdk);
+    }
+
+    #[inline]
+    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) {
+        match SliceMark::from_name(name) {
+            Some(SliceMark::BindApplication | SliceMark::ActivityStart | SliceMark::ActivityResume) => {
+                self.marks.step_begins(at.tid);
+            }
+            Some(SliceMark::DoFrame(_)) => {
+                self.deadlines.insert(at.tid, self.vsync.deadline(ts));
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn end(&mut self, at: Task, span: Span, name: &[u8]) {
+        if let Some(mark) = SliceMark::from_name(name) {
+            self.mark_ended(at.tid, span, name, mark);
+        }
+    }
+
+    #[inline]
+    fn async_edge(&mut self, pid: i32, slice: &AsyncSlice<'_>) {
+        if slice.name.first() == Some(&b'l') {
+            self.marks.async_slice(pid, slice);
+        }
+    }
+
+    #[inline]
+    fn instant(&mut self, ts: u64, name: &[u8]) {
+        if name.first() == Some(&b'l') {
+            self.marks.instant(ts, name);
+        }
+    }
+
+    #[inline]
+    fn counter(&mut self, at: &CounterSample<'_>) {
+        if at.name == VSYNC_COUNTER {
+            self.vsync.tick(at.ts);
+        }
+    }
+
+    fn frame(&mut self, span: Span, frame: &TimelineFrame<'_>) {
+        self.frames.timeline.take(span, frame);
+    }
+
+    /// A track of a thread stands for the thread, as in Perfetto's table of slices.
+    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) {
+        if let TrackOwner::Thread { tid, tgid } = track.owner {
+            self.begin(Task { tid, tgid }, ts, name);
+        }
+    }
+
+    /// A slice on a track of a process is as an asynchronous slice of that process.
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8]) {
+        match track.owner {
+            TrackOwner::Thread { tid, tgid } => self.end(Task { tid, tgid }, span, name),
+            TrackOwner::Process(pid) => {
+                let edge = if span.open { AsyncEdge::Begin } else { AsyncEdge::End(Some(span.start)) };
+                let ts = if span.open { span.start } else { span.end };
+                self.async_edge(pid, &AsyncSlice { track: None, name, cookie: 0, ts, edge });
+            }
+            TrackOwner::Machine => {}
+        }
+    }
+
+    fn track_instant(&mut self, ts: u64, name: &[u8]) {
+        self.instant(ts, name);
     }
 }
 
@@ -254,53 +252,8 @@ pub(crate) struct FinderSink {
 }
 
 impl TrackSink for FinderSink {
-    fn head(&mut self, head: &Head) {
-        self.finder.head(head);
-    }
-
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.begin(at, ts, name);
-        Ok(())
-    }
-
-    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
-        self.finder.end(at, span, name);
-        Ok(())
-    }
-
-    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        self.finder.async_slice(pid, slice);
-        Ok(())
-    }
-
-    fn instant(&mut self, _: &Tasks, _: Task, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.instant(ts, name);
-        Ok(())
-    }
-
-    fn counter(&mut self, _: &Tasks, _: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
-        self.finder.counter(&at);
-        Ok(())
-    }
-
-    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.track_begin(track, ts, name);
-        Ok(())
-    }
-
-    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
-        self.finder.track_slice(track, span, name);
-        Ok(())
-    }
-
-    fn track_instant(&mut self, _: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.instant(ts, name);
-        Ok(())
-    }
-
-    fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
-        self.finder.timeline_frame(span, frame);
-        Ok(())
+    fn observer(&mut self) -> Option<&mut dyn TrackObserver> {
+        Some(&mut self.finder)
     }
 
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {

@@ -46,7 +46,8 @@ impl FrameSummary {
 fn percentile(sorted: &[i64], percent: u8) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let rank = last as f64 * f64::from(percent) / 100.0;
-    let (lower, fraction) = (rank.floor() as usize, rank.fract());
+    let lower = rank.floor() as usize;
+    let fraction = rank.fract();
     let low = sorted[lower.min(last)] as f64;
     let high = sorted[(lower + 1).min(last)] as f64;
     low + (high - low) * fraction

@@ -8,11 +8,11 @@ use std::io;
 use super::finder::{Finder, Measured};
 use super::frame_figures::FrameFigures;
 use super::launch::{Launch, LaunchType};
-use crate::formats::{Head, TimelineFrame};
+use crate::ftrace::task_state::TaskState;
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
-    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, ThreadState, TrackSink, thread_states,
+    AsyncEdge, AsyncSlice, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState,
+    TrackObserver, TrackSink,
 };
 
 /// The kinds of measures of a run. Times are sums over the run, in ns; all but those of frames are 0 or more.
@@ -202,29 +202,27 @@ fn end_span(open: &mut Vec<u64>, ns: u64) -> (u64, bool) {
 /// The name under which a state is measured: the four states that people tell apart, and the rest by its
 /// own name.
 pub(crate) fn state_name(state: &str) -> &str {
-    match state {
-        thread_states::RUNNABLE | thread_states::PREEMPTED => "runnable",
-        thread_states::RUNNING => "running",
-        thread_states::IO_WAIT => "I/O",
-        thread_states::UNINTERRUPTIBLE => "uninterruptible sleep",
-        "Sleeping" => "sleeping",
-        other => other,
+    match TaskState::from_name(state) {
+        Some(TaskState::Runnable | TaskState::Preempted) => "runnable",
+        Some(TaskState::Running) => "running",
+        Some(TaskState::IoWait) => "I/O",
+        Some(TaskState::Uninterruptible) => "uninterruptible sleep",
+        Some(TaskState::Sleeping) => "sleeping",
+        _ => state,
     }
 }
 
 impl TrackSink for RunMeter {
-    fn head(&mut self, head: &Head) {
-        self.finder.head(head);
+    fn observer(&mut self) -> Option<&mut dyn TrackObserver> {
+        Some(&mut self.finder)
     }
 
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, at: Task, _: u64, _: &[u8]) -> io::Result<()> {
         self.slices.entry(at.tid).or_default().push(0);
-        self.finder.begin(at, ts, name);
         Ok(())
     }
 
     fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
-        self.finder.end(at, span, name);
         if !span.open {
             self.slice_ended(span.end, name);
         }
@@ -241,27 +239,16 @@ impl TrackSink for RunMeter {
         Ok(())
     }
 
-    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        self.finder.async_slice(pid, slice);
+    fn async_edge(&mut self, _: &Tasks, _: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
         if matches!(slice.edge, AsyncEdge::End(_)) {
             self.slice_ended(slice.ts, slice.name);
         }
         Ok(())
     }
 
-    fn instant(&mut self, _: &Tasks, _: Task, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.instant(ts, name);
-        Ok(())
-    }
-
-    fn counter(&mut self, _: &Tasks, _: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
-        self.finder.counter(&at);
-        Ok(())
-    }
-
     fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
         let states = self.states.entry(at.tid).or_default();
-        states.entry(state_name(state.state)).or_default().add(length(state.span), state.span);
+        states.entry(state_name(state.state.name())).or_default().add(length(state.span), state.span);
         Ok(())
     }
 
@@ -283,24 +270,8 @@ impl TrackSink for RunMeter {
         Ok(())
     }
 
-    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.track_begin(track, ts, name);
-        Ok(())
-    }
-
-    fn track_instant(&mut self, _: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.instant(ts, name);
-        Ok(())
-    }
-
-    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
-        self.finder.track_slice(track, span, name);
+    fn track_slice(&mut self, _: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
         add(&mut self.slice_times, &String::from_utf8_lossy(name), length(span), span);
-        Ok(())
-    }
-
-    fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
-        self.finder.timeline_frame(span, frame);
         Ok(())
     }
 

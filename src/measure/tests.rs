@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::formats::{Order, Sink, ftrace_text};
-use crate::tracks::TrackBuilder;
+use crate::tracks::{TrackBuilder, TrackObserver};
 
 /// The main threads of the timelines: their ids are their processes'.
 const SERVER: i32 = 10;
@@ -31,7 +31,8 @@ fn name_of(pid: i32) -> &'static str {
 impl MarkerTimeline {
     fn marker(&mut self, us: u64, tid: i32, pid: i32, text: &str) -> &mut MarkerTimeline {
         let comm = if tid == pid { name_of(pid) } else { "RenderThread" };
-        let (s, us_part) = (us / 1_000_000, us % 1_000_000);
+        let s = us / 1_000_000;
+        let us_part = us % 1_000_000;
         let line = format!("{comm}-{tid} ({pid}) [000] .... {s}.{us_part:06}: tracing_mark_write: {text}\n");
         self.lines.push((us, line));
         self

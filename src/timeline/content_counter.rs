@@ -1,4 +1,4 @@
-//! Counts what is passed on: how much of each kind of data a timeline, or a part of one, has.
+//! Counts how much of each kind of data a timeline, or a part of one, has.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::sink::{Edge, EdgeKind};
 use crate::formats::{Event, EventType, ThreadIds, TrackEventCounts, TrackEventKind};
 use crate::markers::Marker;
 
-/// What decides how the events of a type are counted.
+/// The facts of an event type that decide how its events are counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CountedType {
     /// The index of the field that holds a marker's text; `None` where there is none.
@@ -17,20 +17,20 @@ pub(super) struct CountedType {
 }
 
 impl CountedType {
-    pub(super) fn of(kind: &EventType) -> CountedType {
+    pub(super) fn new(kind: &EventType) -> CountedType {
         let is_wakeup = matches!(kind.name.as_str(), "sched_waking" | "sched_wakeup" | "sched_wakeup_new");
         CountedType { marker_text: (kind.name == "print").then(|| kind.field("buf")).flatten(), is_wakeup }
     }
 }
 
-/// Counts of what was passed on.
+/// The counts of the events and calls that were passed on.
 #[derive(Debug, Default)]
 pub(super) struct ContentCounter {
     /// Kernel events.
     pub(super) events: u64,
     /// atrace's markers among them.
     pub(super) markers: u64,
-    /// Events whose times are no whole µs.
+    /// Events and edges whose times are no whole µs.
     below_microsecond: u64,
     /// Events with a flag.
     with_flags: u64,
@@ -75,8 +75,11 @@ impl ContentCounter {
         self.tids.add(tid as u64);
     }
 
-    /// Counts the calls that begin with these edges of a thread, whose id is `tid` where it is known.
+    /// Counts the calls that begin with these edges of a thread, whose id is `tid` where it is known, and the
+    /// times of the edges.
     pub(super) fn edges(&mut self, tid: Option<i32>, edges: &[Edge]) {
+        let below = edges.iter().filter(|edge| !edge.ts.is_multiple_of(1000));
+        self.below_microsecond += below.count() as u64;
         let enters = edges.iter().filter(|edge| edge.kind == EdgeKind::Enter);
         self.method_cpu_times += enters.clone().filter(|edge| edge.cpu.is_some()).count() as u64;
         let enters = enters.count() as u64;

@@ -1,9 +1,106 @@
-//! Holds the events of one recording in memory, so that they can be pushed in time order between the events
-//! of another recording.
+//! Buffers events and edges in memory, so that they can be pushed in order of time between the events of the
+//! recording that is read last.
 
 use std::io;
 
-use crate::formats::{Event, EventType, OwnedEvents, Sink};
+use super::sink::{Edge, TimelineSink};
+use crate::formats::{Event, EventType, OwnedEvents, OwnedTrackEvent, Sink};
+
+/// Everything that waits until the timeline reaches its time.
+#[derive(Default)]
+pub struct TimelineBuffer {
+    /// Events of recordings.
+    recordings: Vec<EventBuffer>,
+    /// Track events, the latest first.
+    track_events: Vec<OwnedTrackEvent>,
+    /// Edges of method threads, each with its thread's index, the latest first.
+    edges: Vec<(u32, Edge)>,
+}
+
+/// The length of a [`TimelineBuffer`] before an input was added.
+#[derive(Debug, Clone, Copy)]
+pub struct BufferLength {
+    track_events: usize,
+    edges: usize,
+}
+
+impl TimelineBuffer {
+    /// Adds a track event. [`TimelineBuffer::end_recording`] sorts it in.
+    pub fn add_track_event(&mut self, event: OwnedTrackEvent) {
+        self.track_events.push(event);
+    }
+
+    /// Adds edges of a method thread. [`TimelineBuffer::end_recording`] or [`TimelineBuffer::sort_edges`] sorts
+    /// them in.
+    pub fn add_edges(&mut self, thread: u32, edges: &[Edge]) {
+        self.edges.extend(edges.iter().map(|edge| (thread, *edge)));
+    }
+
+    /// Puts the latest edge first. Where times are equal, each thread's own order stays.
+    pub fn sort_edges(&mut self) {
+        self.edges.sort_by_key(|(_, edge)| edge.ts);
+        self.edges.reverse();
+    }
+
+    /// The length up to which everything is sorted.
+    pub fn sorted_length(&self) -> BufferLength {
+        BufferLength { track_events: self.track_events.len(), edges: self.edges.len() }
+    }
+
+    /// Adds the events of a recording, and sorts in the track events and edges that were added since the buffer
+    /// had the length `sorted`.
+    pub fn end_recording(&mut self, mut events: EventBuffer, sorted: BufferLength) {
+        events.sort();
+        self.recordings.push(events);
+        let added = self.edges.split_off(sorted.edges);
+        self.edges.reverse();
+        self.edges.extend(added);
+        self.sort_edges();
+        let added = self.track_events.split_off(sorted.track_events);
+        self.track_events.reverse();
+        self.track_events.extend(added);
+        self.track_events.sort_by_key(|event| event.ts);
+        self.track_events.reverse();
+    }
+
+    /// Pushes everything whose time is `ts` or earlier.
+    #[inline]
+    pub fn push_until(&mut self, ts: u64, out: &mut dyn TimelineSink) -> io::Result<()> {
+        let is_empty = self.edges.is_empty() && self.recordings.is_empty() && self.track_events.is_empty();
+        if is_empty { Ok(()) } else { self.push_some_until(ts, out) }
+    }
+
+    fn push_some_until(&mut self, ts: u64, out: &mut dyn TimelineSink) -> io::Result<()> {
+        loop {
+            let next = self.recordings.iter_mut().min_by_key(|events| events.next_ts().unwrap_or(u64::MAX));
+            let Some((next, next_ts)) = next.and_then(|next| next.next_ts().map(|ts| (next, ts))) else {
+                break;
+            };
+            if next_ts > ts {
+                break;
+            }
+            push_tracks_until(next_ts, &mut self.edges, &mut self.track_events, out)?;
+            next.pop(out)?;
+        }
+        push_tracks_until(ts, &mut self.edges, &mut self.track_events, out)
+    }
+}
+
+/// Pushes the edges, and then the track events, whose time is `ts` or earlier.
+fn push_tracks_until(
+    ts: u64,
+    edges: &mut Vec<(u32, Edge)>,
+    track_events: &mut Vec<OwnedTrackEvent>,
+    out: &mut dyn TimelineSink,
+) -> io::Result<()> {
+    while let Some((thread, edge)) = edges.pop_if(|(_, edge)| edge.ts <= ts) {
+        out.edges(thread, &[edge])?;
+    }
+    while let Some(event) = track_events.pop_if(|event| event.ts <= ts) {
+        event.with_event(|event| out.track_event(event))?;
+    }
+    Ok(())
+}
 
 /// An event of [`EventBuffer::events`].
 struct BufferedEvent {
@@ -12,7 +109,7 @@ struct BufferedEvent {
     own_type: usize,
 }
 
-/// Events of one recording, held in memory until the timeline reaches their times.
+/// Events of one recording.
 #[derive(Default)]
 pub struct EventBuffer {
     event_types: Vec<EventType>,
@@ -35,18 +132,18 @@ impl EventBuffer {
     }
 
     /// Sorts the events by time. Called once, after the last `push` and before the first `pop`.
-    pub fn sort(&mut self) {
+    fn sort(&mut self) {
         self.order.sort_by_key(|event| self.events.place(event.number));
         self.order.reverse();
     }
 
     /// The time of the next event, ns of the timeline.
-    pub fn next_ts(&self) -> Option<u64> {
+    fn next_ts(&self) -> Option<u64> {
         self.order.last().map(|event| self.events.place(event.number).0)
     }
 
     /// Removes the earliest event and pushes it to `out`; does nothing where no event is left.
-    pub fn pop(&mut self, out: &mut (impl Sink + ?Sized)) -> io::Result<()> {
+    fn pop(&mut self, out: &mut (impl Sink + ?Sized)) -> io::Result<()> {
         let Some(BufferedEvent { number, own_type }) = self.order.pop() else { return Ok(()) };
         let Some(kind) = self.event_types.get(own_type) else { return Ok(()) };
         self.events.with_event(number, |event| out.event(event, kind)).unwrap_or(Ok(()))

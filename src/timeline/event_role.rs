@@ -24,7 +24,7 @@ pub(crate) enum EventRole {
 
 impl EventRole {
     /// The role of the events of a type.
-    pub(crate) fn of(kind: &EventType) -> EventRole {
+    pub(crate) fn new(kind: &EventType) -> EventRole {
         let field = |name: &str| kind.field(name);
         let found = match kind.name.as_str() {
             "sched_switch" => (|| {

@@ -10,6 +10,7 @@ use std::io;
 use super::align::clock_map::{self, ClockMap, ReferenceClock};
 use super::align::kernel_evidence::KernelEvidence;
 use super::align::placement::{MergeOptions, Placement};
+use super::align::reason::{PlaceBasis, PlaceReason};
 use super::align::{self, AlignError};
 use super::dedup::DuplicateFilter;
 use super::recording_pass::{EvidencePass, RecordingInput, Timeline};
@@ -83,7 +84,8 @@ fn merge_opened(
     out: &mut dyn TimelineSink,
     options: &MergeOptions,
 ) -> Result<MergeSummary, MergeError> {
-    let (mut recordings, mut traces) = (Vec::new(), Vec::new());
+    let mut recordings = Vec::new();
+    let mut traces = Vec::new();
     for (index, input) in opened.into_iter().enumerate() {
         match input {
             OpenedInput::Recording(recording) => recordings.push((index, recording)),
@@ -110,7 +112,8 @@ fn merge_opened(
         align::settle_counter_unit(trace, evidence.as_ref(), &reference);
     }
     for (index, trace) in &traces {
-        let (input, evidence) = (&inputs[*index], evidence.as_ref());
+        let input = &inputs[*index];
+        let evidence = evidence.as_ref();
         // The user's decision comes before that of the archive that the trace came in.
         let options = &MergeOptions { offset_ns: options.offset_ns.or(input.offset_ns), ..*options };
         let placement = align::align(&input.name, trace, evidence, &reference, options)?;
@@ -165,7 +168,7 @@ fn gather_evidence(
 }
 
 /// Pushes method traces and recordings. For an exporter that wants everything in order of time, the first
-/// recording is pushed as it is read. All other inputs are held in memory and pushed between its events.
+/// recording is pushed as it is read. All other inputs are buffered in memory and pushed between its events.
 fn push_all(
     timeline: &mut Timeline<'_>,
     recordings: &[RecordingInput<'_>],
@@ -174,7 +177,7 @@ fn push_all(
     let in_order = timeline.order() == Order::Time;
     let edges_in_order = timeline.edge_order() == Order::Time;
     if edges_in_order {
-        timeline.hold_method_traces(placed)?;
+        timeline.buffer_method_traces(placed)?;
     }
     for input in recordings.iter().skip(1) {
         timeline.push_recording(input, true, in_order)?;
@@ -182,7 +185,7 @@ fn push_all(
     if let Some(first) = recordings.first() {
         timeline.push_recording(first, false, false)?;
     }
-    timeline.push_held_until(u64::MAX)?;
+    timeline.push_buffered_until(u64::MAX)?;
     if edges_in_order { Ok(()) } else { timeline.push_method_traces(placed) }
 }
 
@@ -235,7 +238,7 @@ fn blank_summary(input: &Input, clock: Clock) -> InputSummary {
         size: input.size,
         format: String::new(),
         clock,
-        why: String::new(),
+        why: PlaceReason::default(),
         offset_ns: 0,
         verdict: Verdict::Assumed,
         residual_median_ns: None,
@@ -259,25 +262,26 @@ fn place_recording<'a>(
     let clock = head.clock;
     let own: &Snapshots = if head.snapshots.list.is_empty() { &reference.snapshots } else { &head.snapshots };
     let by_snapshots = || clock_map::joined(&clock_map::segments(own, clock, reference.clock));
-    let (map, verdict, why) = if clock == reference.clock {
-        let why = format!("it is recorded in {clock}, the timeline's clock");
-        (ClockMap::default(), Verdict::Consistent, why)
+    let (map, verdict, basis) = if clock == reference.clock {
+        (ClockMap::default(), Verdict::Consistent, PlaceBasis::TimelineClock(clock))
     } else if let Some(map) = by_snapshots() {
-        (map, Verdict::Consistent, format!("{clock} is turned into {} by snapshots", reference.clock))
+        let basis = PlaceBasis::Snapshots { from: clock, to: reference.clock };
+        (map, Verdict::Consistent, basis)
     } else {
-        let why = format!("nothing ties {clock} to {}: the times are taken as they are", reference.clock);
-        (ClockMap::default(), Verdict::Assumed, why)
+        let basis = PlaceBasis::Unrelated { from: clock, to: reference.clock };
+        (ClockMap::default(), Verdict::Assumed, basis)
     };
-    RecordingInput { index, recording, map, verdict, why, passes_through }
+    RecordingInput { index, recording, map, verdict, why: basis.into(), passes_through }
 }
 
 /// A recording whose archive says by how much its clock is behind the timeline's, ns.
 fn moved(placed: RecordingInput<'_>, offset: i64) -> RecordingInput<'_> {
-    let map = match placed.map == ClockMap::default() {
-        true => ClockMap::offset(offset),
-        false => placed.map.corrected(&[(0, offset)]),
+    let map = if placed.map == ClockMap::default() {
+        ClockMap::offset(offset)
+    } else {
+        placed.map.corrected(&[(0, offset)])
     };
-    let why = format!("{}; the archive's manifest adds {offset} ns", placed.why);
+    let why = PlaceReason { manifest_offset_ns: Some(offset), ..placed.why };
     RecordingInput { map, why, ..placed }
 }
 

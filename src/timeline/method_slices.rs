@@ -91,7 +91,7 @@ impl OpenCalls {
     }
 }
 
-struct ThreadState {
+struct OpenThread {
     declared: bool,
     open: OpenCalls,
     last: Edge,
@@ -101,13 +101,13 @@ struct ThreadState {
     batch: Vec<Edge>,
 }
 
-struct Pusher<'t, 'a, 'o> {
+struct EdgePusher<'t, 'a, 'o> {
     trace: &'t MethodTrace<'a>,
     readings: Readings,
     placement: &'t Placement,
     next_ids: NextIds,
     out: &'o mut dyn TimelineSink,
-    threads: Vec<ThreadState>,
+    threads: Vec<OpenThread>,
     named: Vec<bool>,
     counts: MethodCounts,
     /// The number of edges whose time is not a whole number of µs.
@@ -122,7 +122,7 @@ pub fn push(
     out: &mut dyn TimelineSink,
 ) -> io::Result<MethodCounts> {
     let nothing = Edge { ts: 0, cpu: None, method: MethodId(0), kind: EdgeKind::Exit };
-    let new = || ThreadState {
+    let new = || OpenThread {
         declared: false,
         open: OpenCalls::new(),
         last: nothing,
@@ -130,9 +130,9 @@ pub fn push(
         reached: 0,
         batch: Vec::new(),
     };
-    let mut pusher = Pusher {
+    let mut pusher = EdgePusher {
         trace,
-        readings: Readings::of(trace),
+        readings: Readings::new(trace),
         placement,
         next_ids: *next_ids,
         out,
@@ -158,7 +158,7 @@ pub fn push(
     Ok(counts)
 }
 
-impl Pusher<'_, '_, '_> {
+impl EdgePusher<'_, '_, '_> {
     #[inline(always)]
     fn record(&mut self, record: &Record) -> io::Result<()> {
         let Some(thread) = self.threads.get_mut(record.thread as usize) else { return Ok(()) };
@@ -193,8 +193,8 @@ impl Pusher<'_, '_, '_> {
     #[cold]
     fn irregular_exit(&mut self, record: &Record) -> io::Result<()> {
         let thread = &mut self.threads[record.thread as usize];
-        let (open, problems) = (thread.open.methods(), &mut self.counts.problems);
-        let effect = exit_effect(open, record.method, |method| *method as u32, problems);
+        let open = thread.open.methods();
+        let effect = exit_effect(open, record.method, |method| *method as u32, &mut self.counts.problems);
         if let ExitEffect::EndsCalls { depth } = effect {
             self.end_calls(record.thread, depth);
         }
@@ -224,7 +224,8 @@ impl Pusher<'_, '_, '_> {
         let method = &self.trace.methods()[index as usize];
         let has_signature = !(method.signature.is_empty() && method.file.is_empty());
         self.counts.contents.add(DataKind::MethodSignatures, u64::from(has_signature));
-        let (class, number) = (method.class_name(), format!("{:#x}", method.id));
+        let class = method.class_name();
+        let number = format!("{:#x}", method.id);
         self.out.method(
             MethodId(self.next_ids.method + index),
             &MethodName {
@@ -318,7 +319,8 @@ mod tests {
             &[(7, 0, 0, 0, 10), (7, 1, 0, 0, 20), (7, 0, 1, 0, 30), (7, 1, 1, 0, 40), (7, 1, 0, 0, 50)],
         );
         let trace = MethodTrace::parse(&bytes).unwrap();
-        let (mut log, mut next) = (EdgeLog::default(), NextIds { method: 10, thread: 3 });
+        let mut log = EdgeLog::default();
+        let mut next = NextIds { method: 10, thread: 3 };
         let counts = push(&trace, &Placement::default(), &mut next, &mut log).unwrap();
         assert_eq!(log.names, [(10, "a.B.run".to_owned()), (11, "a.B.draw".to_owned())]);
         use EdgeKind::{Enter, Exit};

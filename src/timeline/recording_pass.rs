@@ -7,10 +7,11 @@ use std::sync::Arc;
 use super::align::clock_map::ClockMap;
 use super::align::kernel_evidence::KernelEvidence;
 use super::align::placement::Placement;
+use super::align::reason::PlaceReason;
 use super::content_counter::{ContentCounter, CountedType};
 use super::data_kind::DataKind;
 use super::dedup::DuplicateFilter;
-use super::event_buffer::EventBuffer;
+use super::event_buffer::{EventBuffer, TimelineBuffer};
 use super::method_slices::{self, MethodCounts};
 use super::sink::{Edge, TimelineAdapter, TimelineSink, Unannounced};
 use super::summary::{MergeSummary, Verdict};
@@ -32,8 +33,8 @@ pub struct RecordingInput<'a> {
     pub map: ClockMap,
     /// How sure `map` is.
     pub verdict: Verdict,
-    /// Why `map` was chosen: a sentence for people.
-    pub why: String,
+    /// Why `map` was chosen.
+    pub why: PlaceReason,
     /// Whether the exporter takes the recording's contents from the file itself.
     pub passes_through: bool,
 }
@@ -82,22 +83,27 @@ impl Sink for EvidencePass<'_> {
     }
 }
 
-/// Pushes the timeline to the exporter: numbers event types over all inputs, counts events, and holds
+/// Pushes the timeline to the exporter: numbers event types over all inputs, counts events, and buffers
 /// events and edges that come too early for an exporter that wants everything in order of time.
 pub struct Timeline<'o> {
     summary: MergeSummary,
-    /// What all recordings have, and the threads of method traces.
+    /// The counts of all recordings, and the threads of method traces.
     counter: ContentCounter,
     next_event_type: u32,
     next: NextNumbers,
-    /// Track events that are held, the latest first.
-    held_track_events: Vec<OwnedTrackEvent>,
-    /// Edges of method traces that are held, each with its thread's index, the latest first.
-    held_edges: Vec<(u32, Edge)>,
-    /// Events of recordings that are held.
-    buffers: Vec<EventBuffer>,
+    buffer: TimelineBuffer,
     duplicates: DuplicateFilter,
     out: &'o mut dyn TimelineSink,
+}
+
+/// The events of a recording that was pushed.
+struct PushedRecording {
+    /// How many events were pushed.
+    events: u64,
+    /// How many events were left out of each CPU, because another recording holds them.
+    duplicates: BTreeMap<u32, u64>,
+    /// The offset that was added to the first event's time, ns.
+    offset_ns: i64,
 }
 
 impl<'o> Timeline<'o> {
@@ -113,9 +119,7 @@ impl<'o> Timeline<'o> {
             counter: ContentCounter::default(),
             next_event_type: 0,
             next: NextNumbers::default(),
-            held_track_events: Vec::new(),
-            held_edges: Vec::new(),
-            buffers: Vec::new(),
+            buffer: TimelineBuffer::default(),
             duplicates,
             out,
         }
@@ -165,54 +169,36 @@ impl<'o> Timeline<'o> {
         Ok(())
     }
 
-    /// Pushes the names of all method traces, and holds their edges until the timeline reaches their times.
-    pub fn hold_method_traces(&mut self, placed: &[(usize, &MethodTrace<'_>, Placement)]) -> io::Result<()> {
+    /// Pushes the names of all method traces, and buffers their edges until the timeline reaches their times.
+    pub fn buffer_method_traces(
+        &mut self,
+        placed: &[(usize, &MethodTrace<'_>, Placement)],
+    ) -> io::Result<()> {
         for (index, trace, placement) in placed {
-            let mut holder = EdgeHolder { held: &mut self.held_edges, out: self.out };
-            let counts = method_slices::push(trace, placement, &mut self.next.methods, &mut holder)?;
+            let mut edges = EdgeBuffering { buffer: &mut self.buffer, out: self.out };
+            let counts = method_slices::push(trace, placement, &mut self.next.methods, &mut edges)?;
             self.add_method_trace(*index, trace, placement, counts);
         }
-        self.sort_held_edges();
+        self.buffer.sort_edges();
         Ok(())
     }
 
-    /// Puts the latest edge first. Where times are equal, each thread's own order stays.
-    fn sort_held_edges(&mut self) {
-        self.held_edges.sort_by_key(|(_, edge)| edge.ts);
-        self.held_edges.reverse();
-    }
-
-    /// Pushes everything held whose time is `ts` or earlier.
+    /// Pushes everything buffered whose time is `ts` or earlier.
     #[inline]
-    pub fn push_held_until(&mut self, ts: u64) -> io::Result<()> {
-        let nothing =
-            self.held_edges.is_empty() && self.buffers.is_empty() && self.held_track_events.is_empty();
-        if nothing { Ok(()) } else { self.push_held(ts) }
-    }
-
-    fn push_held(&mut self, ts: u64) -> io::Result<()> {
-        loop {
-            let next = self.buffers.iter_mut().min_by_key(|b| b.next_ts().unwrap_or(u64::MAX));
-            let Some(next) = next.filter(|b| b.next_ts().is_some_and(|t| t <= ts)) else { break };
-            if let Some(at) = next.next_ts() {
-                let held = (&mut self.held_edges, &mut self.held_track_events);
-                push_held_tracks(held, at, self.out)?;
-            }
-            next.pop(self.out)?;
-        }
-        push_held_tracks((&mut self.held_edges, &mut self.held_track_events), ts, self.out)
+    pub fn push_buffered_until(&mut self, ts: u64) -> io::Result<()> {
+        self.buffer.push_until(ts, self.out)
     }
 
     /// Pushes one recording. With `drop_duplicates`, events that an earlier recording holds too are left out.
-    /// With `hold`, the events are held until the timeline reaches their times.
+    /// With `is_buffered`, the events are buffered until the timeline reaches their times.
     pub fn push_recording(
         &mut self,
         input: &RecordingInput<'_>,
         drop_duplicates: bool,
-        hold: bool,
+        is_buffered: bool,
     ) -> io::Result<()> {
         self.duplicates.next_recording();
-        let held = (self.held_edges.len(), self.held_track_events.len());
+        let sorted = self.buffer.sorted_length();
         let events_before = self.counter.events;
         let order = self.out.order();
         let mut pass = PushPass {
@@ -225,17 +211,18 @@ impl<'o> Timeline<'o> {
             tracks: TrackPass::default(),
             edges: BTreeMap::new(),
             at_once: self.out.edge_order() == Order::Time,
-            hold,
+            is_buffered,
             duplicates: BTreeMap::new(),
-            buffer: (hold && !input.passes_through).then(EventBuffer::default),
+            events: (is_buffered && !input.passes_through).then(EventBuffer::default),
             timeline: self,
         };
         let mut report = input.recording.read(order, &mut pass)?;
         pass.end_tracks()?;
         let method_calls = pass.tracks.method_calls;
         report.track_events.slices = report.track_events.slices.saturating_sub(method_calls);
-        let offset = pass.first_offset.unwrap_or(0);
-        let (mut duplicates, buffer) = (pass.duplicates, pass.buffer);
+        let offset_ns = pass.first_offset.unwrap_or(0);
+        let mut duplicates = pass.duplicates;
+        let buffered = pass.events;
         if input.passes_through {
             // The output has all packets of the recording.
             report.unread.clear();
@@ -245,10 +232,8 @@ impl<'o> Timeline<'o> {
                 report.notes.push(note);
             }
         }
-        if let Some(mut buffer) = buffer {
-            buffer.sort();
-            self.buffers.push(buffer);
-            self.sort_held(held);
+        if let Some(events) = buffered {
+            self.buffer.end_recording(events, sorted);
         }
         let snapshots = input.recording.head().snapshots.list.len() as u64;
         self.add_contents(&[
@@ -260,53 +245,36 @@ impl<'o> Timeline<'o> {
         self.summary.methods += method_calls;
         self.summary.inputs[input.index].method_edges = 2 * method_calls;
         let events = self.counter.events - events_before;
-        self.add_recording(input, report, &duplicates, (events, offset));
+        self.add_recording(input, report, &PushedRecording { events, duplicates, offset_ns });
         Ok(())
     }
 
-    /// Sorts what is held of tracks: the first `edges` and `events`, which are sorted, and what has been
-    /// added since in the order of its input.
-    fn sort_held(&mut self, (edges, events): (usize, usize)) {
-        let added = self.held_edges.split_off(edges);
-        self.held_edges.reverse();
-        self.held_edges.extend(added);
-        self.sort_held_edges();
-        let added = self.held_track_events.split_off(events);
-        self.held_track_events.reverse();
-        self.held_track_events.extend(added);
-        self.held_track_events.sort_by_key(|event| event.ts);
-        self.held_track_events.reverse();
-    }
-
-    /// Adds a recording to the summary: its report, the duplicates of each CPU, the number of events that
-    /// were pushed, and the offset that was added to the first event's time, ns.
+    /// Adds a recording to the summary.
     fn add_recording(
         &mut self,
         input: &RecordingInput<'_>,
         mut report: ReadReport,
-        duplicates_by_cpu: &BTreeMap<u32, u64>,
-        (events, offset_ns): (u64, i64),
+        pushed: &PushedRecording,
     ) {
-        for (cpu, count) in duplicates_by_cpu {
+        let offset_ns = pushed.offset_ns;
+        for (cpu, count) in &pushed.duplicates {
             if let Some(counted) = report.cpus.get_mut(cpu) {
                 counted.events = counted.events.saturating_sub(*count);
                 // The same ring buffer: its losses were counted with the recording that is kept.
-                (counted.lost, counted.gaps) = (0, 0);
+                counted.lost = 0;
+                counted.gaps = 0;
             }
         }
-        let duplicates: u64 = duplicates_by_cpu.values().sum();
-        let (mut verdict, mut why) = (input.verdict, input.why.clone());
-        if duplicates > 0 {
-            verdict = Verdict::Proven;
-            why =
-                format!("{why}; {duplicates} of its events are in another recording too, at the same times");
-        }
+        let duplicates: u64 = pushed.duplicates.values().sum();
         let head = input.recording.head();
         let summary = &mut self.summary.inputs[input.index];
         summary.format = head.format.clone();
         summary.clock = head.clock;
-        (summary.verdict, summary.why) = (verdict, why);
-        (summary.offset_ns, summary.events, summary.duplicates) = (offset_ns, events, duplicates);
+        summary.verdict = if duplicates > 0 { Verdict::Proven } else { input.verdict };
+        summary.why = PlaceReason { shared_events: duplicates, ..input.why.clone() };
+        summary.offset_ns = offset_ns;
+        summary.events = pushed.events;
+        summary.duplicates = duplicates;
         let total = &mut self.summary.report;
         for (cpu, count) in std::mem::take(&mut report.cpus) {
             let sum = total.cpus.entry(cpu).or_default();
@@ -334,11 +302,11 @@ impl<'o> Timeline<'o> {
         summary.clock = finding.clock;
         summary.header = trace.header().described();
         summary.verdict = finding.verdict;
-        summary.why = finding.why.clone();
+        summary.why = finding.basis.clone().into();
         summary.offset_ns = placement.time(0, 0, placement.start).wrapping_sub(placement.start) as i64;
         summary.residual_median_ns = finding.median;
         summary.residual_p99_ns = finding.p99;
-        summary.explain = finding.explain.clone();
+        summary.explain = finding.trials.clone();
         summary.method_edges = 2 * counts.enters;
         self.summary.methods += counts.enters;
         self.summary.problems.add(counts.problems);
@@ -377,28 +345,13 @@ impl<'o> Timeline<'o> {
     }
 }
 
-/// Pushes what is held of tracks up to the time `ts`.
-fn push_held_tracks(
-    (edges, events): (&mut Vec<(u32, Edge)>, &mut Vec<OwnedTrackEvent>),
-    ts: u64,
-    out: &mut dyn TimelineSink,
-) -> io::Result<()> {
-    while let Some((thread, edge)) = edges.pop_if(|(_, edge)| edge.ts <= ts) {
-        out.edges(thread, &[edge])?;
-    }
-    while let Some(event) = events.pop_if(|event| event.ts <= ts) {
-        event.with_event(|event| out.track_event(event))?;
-    }
-    Ok(())
-}
-
-/// Collects the edges of method traces in `held`, and passes every other call on.
-struct EdgeHolder<'t> {
-    held: &'t mut Vec<(u32, Edge)>,
+/// Buffers the edges of method traces, and passes every other call on.
+struct EdgeBuffering<'t> {
+    buffer: &'t mut TimelineBuffer,
     out: &'t mut dyn TimelineSink,
 }
 
-impl<'t> SinkAdapter for EdgeHolder<'t> {
+impl<'t> SinkAdapter for EdgeBuffering<'t> {
     type Next = dyn TimelineSink + 't;
 
     fn next(&mut self) -> &mut Self::Next {
@@ -406,9 +359,9 @@ impl<'t> SinkAdapter for EdgeHolder<'t> {
     }
 }
 
-impl TimelineAdapter for EdgeHolder<'_> {
+impl TimelineAdapter for EdgeBuffering<'_> {
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
-        self.held.extend(edges.iter().map(|edge| (thread, *edge)));
+        self.buffer.add_edges(thread, edges);
         Ok(())
     }
 }
@@ -431,11 +384,12 @@ struct PushPass<'t, 'o> {
     edges: BTreeMap<u32, Vec<Edge>>,
     /// Whether each edge is pushed at once.
     at_once: bool,
-    /// Whether what comes is held until the timeline reaches its time.
-    hold: bool,
+    /// Whether everything is buffered until the timeline reaches its time.
+    is_buffered: bool,
     /// Events left out per CPU, since another recording holds them.
     duplicates: BTreeMap<u32, u64>,
-    buffer: Option<EventBuffer>,
+    /// The buffered events, unless the recording passes through.
+    events: Option<EventBuffer>,
     timeline: &'t mut Timeline<'o>,
 }
 
@@ -447,12 +401,12 @@ impl PushPass<'_, '_> {
         if self.passes_through {
             return Ok(());
         }
-        if self.hold && self.at_once {
-            self.timeline.held_edges.push((thread, edge));
+        if self.is_buffered && self.at_once {
+            self.timeline.buffer.add_edges(thread, &[edge]);
             return Ok(());
         }
         if self.at_once {
-            self.timeline.push_held_until(edge.ts)?;
+            self.timeline.push_buffered_until(edge.ts)?;
             return self.timeline.out.edges(thread, &[edge]);
         }
         let batch = self.edges.entry(thread).or_default();
@@ -530,12 +484,12 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
             TrackOutput::Nothing => Ok(()),
             TrackOutput::Edge(thread, edge) => self.push_edge(thread, edge),
             TrackOutput::Event(_) if self.passes_through => Ok(()),
-            TrackOutput::Event(event) if self.hold => {
-                self.timeline.held_track_events.push(OwnedTrackEvent::new(&event));
+            TrackOutput::Event(event) if self.is_buffered => {
+                self.timeline.buffer.add_track_event(OwnedTrackEvent::new(&event));
                 Ok(())
             }
             TrackOutput::Event(event) => {
-                self.timeline.push_held_until(event.ts)?;
+                self.timeline.push_buffered_until(event.ts)?;
                 self.timeline.out.track_event(&event)
             }
         }
@@ -544,13 +498,13 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
     fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         let id = EventTypeId(self.timeline.next_event_type);
         self.event_types.push(id);
-        self.counted_types.push(CountedType::of(kind));
+        self.counted_types.push(CountedType::new(kind));
         if self.passes_through {
             return Ok(());
         }
         self.timeline.next_event_type += 1;
-        if let Some(buffer) = &mut self.buffer {
-            buffer.add_event_type(kind);
+        if let Some(events) = &mut self.events {
+            events.add_event_type(kind);
         }
         self.timeline.out.event_type(id, kind)
     }
@@ -578,11 +532,11 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
         if self.passes_through {
             return Ok(());
         }
-        if let Some(buffer) = &mut self.buffer {
-            buffer.push(&event, index);
+        if let Some(events) = &mut self.events {
+            events.push(&event, index);
             return Ok(());
         }
-        self.timeline.push_held_until(event.ts)?;
+        self.timeline.push_buffered_until(event.ts)?;
         self.timeline.out.event(&event, kind)
     }
 }

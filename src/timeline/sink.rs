@@ -7,6 +7,7 @@
 
 use std::io;
 
+use super::align::placement::IdentityDoubt;
 use super::data_kind::DataCounts;
 use super::summary::MergeSummary;
 use crate::formats::{Order, Sink, SinkAdapter};
@@ -57,8 +58,8 @@ pub struct MethodThread {
     pub name: String,
     /// The id in the method trace.
     pub trace_id: u32,
-    /// Why `tid` is missing or not certain; `None` where it is certain.
-    pub doubt: Option<String>,
+    /// Why `tid` is missing.
+    pub doubt: Option<IdentityDoubt>,
 }
 
 /// Whether an edge enters or leaves a method.
@@ -336,7 +337,8 @@ mod tests {
 
     #[test]
     fn an_adapter_that_overrides_nothing_passes_every_call_on() {
-        let (mut direct, mut adapter) = (CallLog::default(), OverridesNothing(CallLog::default()));
+        let mut direct = CallLog::default();
+        let mut adapter = OverridesNothing(CallLog::default());
         call_all(&mut direct).unwrap();
         call_all(&mut adapter).unwrap();
         assert_eq!(direct.0.len(), 11, "every method is called: {:?}", direct.0);

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::align::reason::{PlaceReason, Trial};
 use super::data_kind::DataCounts;
 use crate::clock::Clock;
 use crate::formats::ReadReport;
@@ -54,8 +55,8 @@ pub struct InputSummary {
     pub format: String,
     /// The clock of the input's times, as the file names it or as the merge found it.
     pub clock: Clock,
-    /// Why this clock was chosen: a sentence for people.
-    pub why: String,
+    /// Why the input lies where it does.
+    pub why: PlaceReason,
     /// The offset that was added to the input's first time to get the timeline's time, ns.
     pub offset_ns: i64,
     /// How sure the input's place is.
@@ -65,16 +66,16 @@ pub struct InputSummary {
     pub residual_median_ns: Option<u64>,
     /// 99th percentile of the same distances, ns.
     pub residual_p99_ns: Option<u64>,
-    /// What was tried to find the clock, line by line, for `--explain`.
+    /// The places that were tried, for `--explain`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub explain: Vec<String>,
+    pub explain: Vec<Trial>,
     /// Kernel events, markers among them; 0 for a method trace.
     pub events: u64,
     /// Events left out because another input holds the same events.
     pub duplicates: u64,
     /// Method enters and exits; 0 for a kernel recording.
     pub method_edges: u64,
-    /// What a method trace's header says, for people: keys and values.
+    /// The header of a method trace, for people: keys and values.
     #[serde(skip)]
     pub header: Vec<(String, String)>,
 }

@@ -17,7 +17,7 @@ pub struct NextNumbers {
     pub track: u32,
 }
 
-/// What becomes of the events of one track.
+/// The destination of the events of one track.
 enum TrackTarget {
     /// They stay events of a track.
     Track(TrackId),
@@ -37,7 +37,7 @@ pub struct TrackPass {
     pub method_calls: u64,
 }
 
-/// What an event of a track becomes.
+/// An event of a track on its way to the exporter.
 pub enum TrackOutput<'a> {
     /// An event of a track.
     Event(TrackEvent<'a>),

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::sink::ObservedSink;
 use super::{
     Arrow, AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod, OwnTrack,
     Span, Task, Tasks, ThreadState, TrackSink,
@@ -13,8 +14,19 @@ use crate::timeline::{MergeSummary, MethodThread};
 
 /// Passes each call on to the first sink, and then to the second.
 pub(crate) struct Both<A, B> {
-    pub first: A,
-    pub second: B,
+    pub first: ObservedSink<A>,
+    pub second: ObservedSink<B>,
+}
+
+impl<A, B> Both<A, B> {
+    pub fn new(first: A, second: B) -> Both<A, B> {
+        Both { first: ObservedSink(first), second: ObservedSink(second) }
+    }
+
+    /// The two sinks.
+    pub fn parts(&mut self) -> (&mut A, &mut B) {
+        (&mut self.first.0, &mut self.second.0)
+    }
 }
 
 impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {

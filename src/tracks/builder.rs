@@ -7,13 +7,16 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::sink::{Arrow, ArrowKind, MethodLabel, OpenMethod, OwnTrack, ThreadState, TrackSink};
+use super::sink::{
+    Arrow, ArrowKind, MethodLabel, ObservedSink, OpenMethod, OwnTrack, ThreadState, TrackSink,
+};
 use super::thread_names::{AppPackage, Tasks};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, Sink, ThreadInfo, Track,
     TrackEvent,
 };
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ftrace::task_state::TaskState;
 use crate::timeline::{
     DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
 };
@@ -28,7 +31,7 @@ pub(super) struct RunningTask {
 
 /// The state of a thread since the time `since`, ns.
 pub(super) struct OpenState {
-    pub state: &'static str,
+    pub state: TaskState,
     pub since: u64,
     /// The CPU on which the thread runs.
     pub cpu: Option<u32>,
@@ -56,7 +59,7 @@ impl OpenSlices {
 }
 
 pub(crate) struct TrackBuilder<S> {
-    pub(super) sink: S,
+    pub(super) sink: ObservedSink<S>,
     /// Whether kernel events other than markers are left out.
     is_of_markers: bool,
     /// Indexed by event type.
@@ -91,7 +94,7 @@ pub(crate) struct TrackBuilder<S> {
 impl<S: TrackSink> TrackBuilder<S> {
     pub fn new(sink: S) -> Self {
         TrackBuilder {
-            sink,
+            sink: ObservedSink(sink),
             is_of_markers: false,
             roles: Vec::new(),
             tasks: Tasks::default(),
@@ -119,7 +122,7 @@ impl<S: TrackSink> TrackBuilder<S> {
 
 impl<S: TrackSink> TrackBuilder<S> {
     pub fn sink(&mut self) -> &mut S {
-        &mut self.sink
+        &mut self.sink.0
     }
 
     /// The names of threads and processes as far as they are known.
@@ -141,7 +144,7 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
     }
 
     fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.roles.push(EventRole::of(kind));
+        self.roles.push(EventRole::new(kind));
         Ok(())
     }
 

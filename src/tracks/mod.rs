@@ -13,13 +13,13 @@ mod slices;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod thread_names;
-pub(crate) mod thread_states;
+mod thread_states;
 
 pub(crate) use self::both::Both;
 pub(crate) use self::builder::TrackBuilder;
 pub(crate) use self::sink::{
     Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel,
-    OpenMethod, OwnTrack, Span, ThreadState, TrackSink, counter_number,
+    OpenMethod, OwnTrack, Span, ThreadState, TrackObserver, TrackSink, counter_number,
 };
 #[cfg(test)]
 pub(crate) use self::thread_names::AppPackage;

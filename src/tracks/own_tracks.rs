@@ -72,8 +72,8 @@ impl<S: TrackSink> TrackBuilder<S> {
     pub(super) fn close_frames(&mut self, end: u64) -> io::Result<()> {
         for open in std::mem::take(&mut self.open_frames) {
             open.with_event(|event| {
-                let track = self.own_tracks.get(event.track.0 as usize);
-                let (TrackEventKind::Frame(frame), Some(track)) = (event.kind, track) else { return Ok(()) };
+                let TrackEventKind::Frame(frame) = event.kind else { return Ok(()) };
+                let Some(track) = self.own_tracks.get(event.track.0 as usize) else { return Ok(()) };
                 let span = Span { start: event.ts, end: end.max(event.ts), open: true };
                 self.sink.frame(&self.tasks, track, span, frame)
             })?;

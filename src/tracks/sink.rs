@@ -1,11 +1,13 @@
 //! The tracks as their sinks receive them: slices, states, interrupts and counters on threads and CPUs.
 
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::thread_names::{Task, Tasks};
 use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackId, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ftrace::task_state::TaskState;
 use crate::timeline::{MergeSummary, MethodId, MethodThread};
 
 /// A period of time, ns.
@@ -17,7 +19,7 @@ pub(crate) struct Span {
     pub open: bool,
 }
 
-/// What a counter belongs to.
+/// The owner of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum CounterScope {
     Process(i32),
@@ -28,11 +30,15 @@ pub(crate) enum CounterScope {
 /// Receives the slices, states and counters of the tracks. Times are ns in the timeline's clock. `names` has
 /// the names of threads and processes as far as they are known at that time.
 ///
-/// What only some sinks have a use for is ignored by default.
+/// A call that only some sinks have a use for is ignored by default.
 ///
 /// A slice or state is passed on when it ends, so that calls are ordered by the end times. Slices of
 /// threads are also passed on when they begin.
 pub(crate) trait TrackSink {
+    /// The sink's observer, which receives some of the calls first.
+    fn observer(&mut self) -> Option<&mut dyn TrackObserver> {
+        None
+    }
     /// The timeline's head: the first call.
     fn head(&mut self, head: &Head) {
         let _ = head;
@@ -43,11 +49,25 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     /// A slice of a thread ended.
-    fn end(&mut self, names: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()>;
+    fn end(&mut self, names: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        let _ = (names, at, span, name);
+        Ok(())
+    }
     /// A slice that belongs to a process, not to a thread, begins or ends.
-    fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()>;
-    fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
-    fn counter(&mut self, names: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()>;
+    fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        let _ = (names, pid, slice);
+        Ok(())
+    }
+    /// An instant of a thread.
+    fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        let _ = (names, at, ts, name);
+        Ok(())
+    }
+    /// A value of a counter.
+    fn counter(&mut self, names: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
+        let _ = (names, scope, at);
+        Ok(())
+    }
     /// The kernel's symbols.
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
         let _ = symbolizer;
@@ -148,7 +168,10 @@ pub(crate) trait TrackSink {
         track: &OwnTrack,
         span: Span,
         frame: &TimelineFrame<'_>,
-    ) -> io::Result<()>;
+    ) -> io::Result<()> {
+        let _ = (names, track, span, frame);
+        Ok(())
+    }
     /// A flow goes through the event of a track at `ts`. For a slice that has ended the call comes behind
     /// [`TrackSink::track_slice`].
     fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
@@ -175,6 +198,127 @@ pub(crate) trait TrackSink {
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()>;
 }
 
+/// Watches the calls of a [`TrackSink`] that markers and programs' own tracks make, and receives each before
+/// the sink does. A sink whose output needs to know the launches and frames of a timeline has one that finds
+/// them.
+pub(crate) trait TrackObserver {
+    /// See [`TrackSink::head`].
+    fn head(&mut self, head: &Head);
+    /// See [`TrackSink::begin`].
+    fn begin(&mut self, at: Task, ts: u64, name: &[u8]);
+    /// See [`TrackSink::end`].
+    fn end(&mut self, at: Task, span: Span, name: &[u8]);
+    /// See [`TrackSink::async_edge`].
+    fn async_edge(&mut self, pid: i32, slice: &AsyncSlice<'_>);
+    /// See [`TrackSink::instant`].
+    fn instant(&mut self, ts: u64, name: &[u8]);
+    /// See [`TrackSink::counter`].
+    fn counter(&mut self, at: &CounterSample<'_>);
+    /// See [`TrackSink::frame`].
+    fn frame(&mut self, span: Span, frame: &TimelineFrame<'_>);
+    /// See [`TrackSink::track_begin`].
+    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]);
+    /// See [`TrackSink::track_slice`].
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8]);
+    /// See [`TrackSink::track_instant`].
+    fn track_instant(&mut self, ts: u64, name: &[u8]);
+}
+
+/// A sink whose observer receives its calls first. Calls that no observer wants go to the sink directly.
+pub(crate) struct ObservedSink<S>(pub(super) S);
+
+impl<S> Deref for ObservedSink<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<S> DerefMut for ObservedSink<S> {
+    fn deref_mut(&mut self) -> &mut S {
+        &mut self.0
+    }
+}
+
+impl<S: TrackSink> ObservedSink<S> {
+    pub fn head(&mut self, head: &Head) {
+        if let Some(observer) = self.0.observer() {
+            observer.head(head);
+        }
+        self.0.head(head);
+    }
+
+    pub fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        if let Some(observer) = self.0.observer() {
+            observer.begin(at, ts, name);
+        }
+        self.0.begin(at, ts, name)
+    }
+
+    pub fn end(&mut self, names: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        if let Some(observer) = self.0.observer() {
+            observer.end(at, span, name);
+        }
+        self.0.end(names, at, span, name)
+    }
+
+    pub fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        if let Some(observer) = self.0.observer() {
+            observer.async_edge(pid, slice);
+        }
+        self.0.async_edge(names, pid, slice)
+    }
+
+    pub fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        if let Some(observer) = self.0.observer() {
+            observer.instant(ts, name);
+        }
+        self.0.instant(names, at, ts, name)
+    }
+
+    pub fn counter(&mut self, names: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
+        if let Some(observer) = self.0.observer() {
+            observer.counter(&at);
+        }
+        self.0.counter(names, scope, at)
+    }
+
+    pub fn frame(
+        &mut self,
+        names: &Tasks,
+        track: &OwnTrack,
+        span: Span,
+        frame: &TimelineFrame<'_>,
+    ) -> io::Result<()> {
+        if let Some(observer) = self.0.observer() {
+            observer.frame(span, frame);
+        }
+        self.0.frame(names, track, span, frame)
+    }
+
+    pub fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        if let Some(observer) = self.0.observer() {
+            observer.track_begin(track, ts, name);
+        }
+        self.0.track_begin(track, ts, name)
+    }
+
+    pub fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], depth: usize) -> io::Result<()> {
+        if let Some(observer) = self.0.observer() {
+            observer.track_slice(track, span, name);
+        }
+        self.0.track_slice(track, span, name, depth)
+    }
+
+    pub fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        if let Some(observer) = self.0.observer() {
+            observer.track_instant(ts, name);
+        }
+        self.0.track_instant(track, ts, name)
+    }
+}
+
 /// A CPU goes from one thread to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CpuSwitch {
@@ -192,8 +336,7 @@ pub(crate) struct CpuSwitch {
 /// A period in which a thread was in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadState {
-    /// `Running`, `Runnable`, `Sleeping` …
-    pub state: &'static str,
+    pub state: TaskState,
     pub span: Span,
     /// The CPU on which the thread ran.
     pub cpu: Option<u32>,
@@ -201,7 +344,7 @@ pub(crate) struct ThreadState {
     pub waker: Option<i32>,
 }
 
-/// What an [`Arrow`] stands for.
+/// The kind of an [`Arrow`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum ArrowKind {
     /// A thread woke another one.

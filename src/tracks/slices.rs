@@ -111,7 +111,8 @@ impl<S: TrackSink> TrackBuilder<S> {
         for (tid, open) in open_slices {
             let mut name_end = open.names.len();
             for (start, from) in open.slices.into_iter().rev() {
-                let (span, name) = (Span { start, end, open: true }, &open.names[from..name_end]);
+                let span = Span { start, end, open: true };
+                let name = &open.names[from..name_end];
                 self.sink.end(&self.tasks, self.tasks.task(tid), span, name)?;
                 name_end = from;
             }

@@ -6,15 +6,7 @@ use std::io;
 use super::builder::{OpenState, RunningTask, TrackBuilder};
 use super::sink::{Arrow, ArrowKind, CpuSwitch, Span, ThreadState, TrackSink};
 use crate::formats::{Event, EventType};
-use crate::ftrace::task_state;
-
-pub(crate) const RUNNING: &str = "Running";
-pub(crate) const RUNNABLE: &str = "Runnable";
-pub(crate) const PREEMPTED: &str = "Runnable (Preempted)";
-const DEAD: &str = "Dead";
-pub(crate) const UNINTERRUPTIBLE: &str = "Uninterruptible Sleep";
-/// An uninterruptible sleep that `sched_blocked_reason` calls a wait for I/O.
-pub(crate) const IO_WAIT: &str = "Uninterruptible Sleep (IO)";
+use crate::ftrace::task_state::TaskState;
 
 impl<S: TrackSink> TrackBuilder<S> {
     /// Handles a `sched_switch`: `prev` are the fields comm, pid and state, `next` the fields comm, pid and
@@ -26,9 +18,11 @@ impl<S: TrackSink> TrackBuilder<S> {
         prev: [usize; 3],
         next: [usize; 3],
     ) -> io::Result<()> {
-        let (ts, cpu) = (event.ts, event.cpu);
+        let ts = event.ts;
+        let cpu = event.cpu;
         let tid = |at| event.int(kind, at).unwrap_or(-1) as i32;
-        let (left, entered) = (tid(prev[1]), tid(next[1]));
+        let left = tid(prev[1]);
+        let entered = tid(next[1]);
         for (tid, comm) in [(left, prev[0]), (entered, next[0])] {
             if tid > 0 {
                 self.tasks.threads.learn(tid, None, event.text(kind, comm));
@@ -44,8 +38,8 @@ impl<S: TrackSink> TrackBuilder<S> {
             self.end_on_cpu(cpu, &task, Span { start: task.since, end: ts, open: false })?;
         }
         self.sink.run_begin(entered, ts);
-        self.change_state(left, task_state::words(left_state), ts, None, None)?;
-        self.change_state(entered, RUNNING, ts, Some(cpu), None)
+        self.change_state(left, TaskState::of_leaving(left_state), ts, None, None)?;
+        self.change_state(entered, TaskState::Running, ts, Some(cpu), None)
     }
 
     /// Passes the time that a thread had a CPU on to the sink.
@@ -70,13 +64,16 @@ impl<S: TrackSink> TrackBuilder<S> {
         if !self.sink.wants_states() {
             return Ok(());
         }
-        let is_runnable = |open: &OpenState| matches!(open.state, RUNNING | RUNNABLE | PREEMPTED);
+        let is_runnable = |open: &OpenState| {
+            matches!(open.state, TaskState::Running | TaskState::Runnable | TaskState::Preempted)
+        };
         if tid <= 0 || self.states.get(&tid).is_some_and(is_runnable) {
             return Ok(());
         }
-        let (ts, waker) = (event.ts, event.tid);
+        let ts = event.ts;
+        let waker = event.tid;
         self.sink.arrow(&Arrow { kind: ArrowKind::Wakeup, from: (ts, waker), to: (ts, tid) })?;
-        self.change_state(tid, RUNNABLE, ts, None, Some(waker))
+        self.change_state(tid, TaskState::Runnable, ts, None, Some(waker))
     }
 
     /// Handles a `sched_blocked_reason`, which says of what kind the thread's last sleep was.
@@ -87,8 +84,8 @@ impl<S: TrackSink> TrackBuilder<S> {
         }
         let Some(open) = self.states.get_mut(&tid) else { return };
         match &mut open.sleep_before {
-            Some(sleep) => sleep.state = IO_WAIT,
-            None if open.state == UNINTERRUPTIBLE => open.state = IO_WAIT,
+            Some(sleep) => sleep.state = TaskState::IoWait,
+            None if open.state == TaskState::Uninterruptible => open.state = TaskState::IoWait,
             None => {}
         }
     }
@@ -98,7 +95,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     fn change_state(
         &mut self,
         tid: i32,
-        state: &'static str,
+        state: TaskState,
         ts: u64,
         cpu: Option<u32>,
         waker: Option<i32>,
@@ -114,16 +111,16 @@ impl<S: TrackSink> TrackBuilder<S> {
         }
         let span = Span { start: was.since, end: ts, open: false };
         let ended = ThreadState { state: was.state, span, cpu: was.cpu, waker };
-        match (ts > was.since, was.state) {
-            (false, _) => Ok(()),
-            (true, UNINTERRUPTIBLE) => {
-                if let Some(next) = self.states.get_mut(&tid) {
-                    next.sleep_before = Some(ended);
-                }
-                Ok(())
-            }
-            (true, _) => self.sink.state(&self.tasks, at, &ended),
+        if ts <= was.since {
+            return Ok(());
         }
+        if was.state == TaskState::Uninterruptible {
+            if let Some(next) = self.states.get_mut(&tid) {
+                next.sleep_before = Some(ended);
+            }
+            return Ok(());
+        }
+        self.sink.state(&self.tasks, at, &ended)
     }
 
     /// Ends at `end` the times on a CPU and the thread states that no event ended.
@@ -138,7 +135,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             if let Some(sleep) = open.sleep_before {
                 self.sink.state(&self.tasks, at, &sleep)?;
             }
-            if end > open.since && open.state != DEAD {
+            if end > open.since && open.state != TaskState::Dead {
                 let span = Span { start: open.since, end, open: true };
                 let state = ThreadState { state: open.state, span, cpu: open.cpu, waker: None };
                 self.sink.state(&self.tasks, at, &state)?;

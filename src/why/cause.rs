@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-/// What a thread did, or waited for. `docs/why.md` has the rule and the limits of each.
+/// An occupation of a thread, or a reason of its wait. `docs/why.md` has the rule and the limits of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Cause {
     /// The thread ran its own code.
@@ -11,7 +11,7 @@ pub(crate) enum Cause {
     Runnable,
     /// The thread was ready and its CPU idle: its group had used up its share of CPU time.
     Throttled,
-    /// What running took longer because the CPU was slower than the fastest one.
+    /// The time that running took longer because the CPU was slower than the fastest one.
     SlowCpu,
     /// A block device, or what stands before it.
     Disk,

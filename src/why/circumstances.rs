@@ -1,7 +1,7 @@
-//! What else went on while an app was launched: Perfetto's reasons for a slow start
+//! Circumstances of the launch of an app: Perfetto's reasons for a slow start
 //! (`metrics/android/startup/slow_start_reasons.sql`), with a size in place of a threshold.
 
-use super::model::{Model, Slice, State};
+use super::model::{Model, SchedState, Slice};
 use super::spans::SpanAsked;
 
 /// Something that went on during a launch. It may overlap the causes, and other circumstances.
@@ -18,57 +18,80 @@ pub(crate) struct Circumstance {
     pub count: u64,
 }
 
-/// A kind of slice: its name, words, whether the main thread's slices count alone, and how the slices are
-/// called.
+/// The threads whose slices count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SliceThreads {
+    /// The app's main thread.
+    Main,
+    /// All threads of the app.
+    App,
+    /// All threads of the machine.
+    All,
+}
+
+/// A circumstance that slices show.
 struct SliceKind {
     name: &'static str,
     words: &'static str,
-    main_only: bool,
+    threads: SliceThreads,
+    /// Whether a slice of this name is one of the kind.
     fits: fn(&str) -> bool,
+}
+
+/// A process of the system that takes CPU and disk from a launch.
+struct SystemProcess {
+    /// The name in JSON, and a part of the names of its threads.
+    name: &'static str,
+    words: &'static str,
 }
 
 const SLICES: &[SliceKind] = &[
     SliceKind {
         name: "gc",
         words: "garbage collections of the app",
-        main_only: false,
+        threads: SliceThreads::App,
         fits: |name| name.ends_with(" GC"),
     },
     SliceKind {
         name: "jit",
         words: "methods compiled by the app",
-        main_only: false,
+        threads: SliceThreads::App,
         fits: |name| name.starts_with("JIT compiling"),
     },
     SliceKind {
         name: "bind_application",
         words: "bindApplication",
-        main_only: true,
+        threads: SliceThreads::Main,
         fits: |name| name == "bindApplication",
     },
-    SliceKind { name: "inflate", words: "views inflated", main_only: true, fits: |name| name == "inflate" },
+    SliceKind {
+        name: "inflate",
+        words: "views inflated",
+        threads: SliceThreads::Main,
+        fits: |name| name == "inflate",
+    },
     SliceKind {
         name: "resources",
         words: "ResourcesManager#getResources",
-        main_only: true,
+        threads: SliceThreads::Main,
         fits: |name| name.starts_with("ResourcesManager#getResources"),
     },
     SliceKind {
         name: "verify_class",
         words: "classes verified",
-        main_only: true,
+        threads: SliceThreads::Main,
         fits: |name| name.starts_with("VerifyClass"),
     },
     SliceKind {
         name: "open_dex_files",
         words: "OpenDexFilesFromOat",
-        main_only: true,
+        threads: SliceThreads::Main,
         fits: |name| name.starts_with("OpenDexFilesFromOat"),
     },
     SliceKind {
         name: "no_profile",
         words: "dex files that were not compiled with a profile",
-        main_only: true,
+        threads: SliceThreads::Main,
         fits: |name| {
             name.starts_with("location=")
                 && name.contains("status=")
@@ -78,13 +101,13 @@ const SLICES: &[SliceKind] = &[
     SliceKind {
         name: "art_lock",
         words: "contended locks of ART",
-        main_only: true,
+        threads: SliceThreads::Main,
         fits: |name| name.starts_with("Lock contention on"),
     },
     SliceKind {
         name: "monitor",
         words: "contended monitors",
-        main_only: true,
+        threads: SliceThreads::Main,
         fits: |name| {
             name.starts_with("monitor contention with")
                 || name.starts_with("Lock contention on a monitor lock")
@@ -93,46 +116,50 @@ const SLICES: &[SliceKind] = &[
     SliceKind {
         name: "binder",
         words: "binder calls",
-        main_only: true,
+        threads: SliceThreads::Main,
         fits: |name| name == "binder transaction",
     },
     SliceKind {
         name: "broadcast_dispatched",
         words: "broadcasts dispatched",
-        main_only: false,
+        threads: SliceThreads::All,
         fits: |name| name.starts_with("Broadcast dispatched"),
     },
     SliceKind {
         name: "broadcast_received",
         words: "broadcast receivers run",
-        main_only: false,
+        threads: SliceThreads::App,
         fits: |name| name.starts_with("broadcastReceiveReg"),
     },
     SliceKind {
         name: "unlock",
         words: "the device was unlocked meanwhile",
-        main_only: false,
+        threads: SliceThreads::All,
         fits: |name| name.starts_with("KeyguardUpdateMonitor#onAuthenticationSucceeded"),
     },
 ];
 
-/// Processes of the system that take CPU and disk from a launch.
-const PROCESSES: &[(&str, &str, &str)] =
-    &[("dex2oat", "dex2oat", "dex2oat ran"), ("installd", "installd", "installd ran")];
+const PROCESSES: &[SystemProcess] = &[
+    SystemProcess { name: "dex2oat", words: "dex2oat ran" },
+    SystemProcess { name: "installd", words: "installd ran" },
+];
 
 impl Model {
-    /// What else went on during a span of the app whose main thread this is.
+    /// The circumstances of a span of the app whose main thread this is.
     pub(super) fn circumstances(&self, main_tid: i32, span: &SpanAsked) -> Vec<Circumstance> {
         let mut found = Vec::new();
         let within = |slice: &&Slice| slice.start < span.end && slice.end > span.begin;
         let clipped = |slice: &Slice| slice.end.min(span.end).saturating_sub(slice.start.max(span.begin));
         for kind in SLICES {
-            let (mut ns, mut count) = (0, 0);
+            let mut ns = 0;
+            let mut count = 0;
             for (tid, thread) in &self.threads {
-                let is_app =
-                    if kind.main_only { *tid == main_tid } else { self.process(*tid) == Some(main_tid) };
-                let is_system = matches!(kind.name, "broadcast_dispatched" | "unlock");
-                if is_app || is_system {
+                let counts = match kind.threads {
+                    SliceThreads::Main => *tid == main_tid,
+                    SliceThreads::App => self.process(*tid) == Some(main_tid),
+                    SliceThreads::All => true,
+                };
+                if counts {
                     let fitting = thread.slices.list.iter().filter(within);
                     for slice in fitting.filter(|slice| (kind.fits)(self.names.text(slice.name))) {
                         ns += clipped(slice);
@@ -144,19 +171,20 @@ impl Model {
                 found.push(Circumstance { name: kind.name, words: kind.words, ns, count });
             }
         }
-        for (name, process, words) in PROCESSES {
-            let (mut ns, mut count) = (0, 0);
+        for SystemProcess { name, words } in PROCESSES {
+            let mut ns = 0;
+            let mut count = 0;
             for (tid, thread) in &self.threads {
                 let pid = self.process(*tid).unwrap_or(*tid);
-                if !self.tasks.process_name(pid).contains(process)
-                    && !self.tasks.thread_name(*tid).contains(process)
+                if !self.tasks.process_name(pid).contains(name)
+                    && !self.tasks.thread_name(*tid).contains(name)
                 {
                     continue;
                 }
                 for (at, change) in thread.changes.iter().enumerate() {
                     let end = thread.changes.get(at + 1).map_or(span.end, |next| next.since).min(span.end);
                     let begin = change.since.max(span.begin);
-                    if change.state == State::Running && begin < end {
+                    if change.state == SchedState::Running && begin < end {
                         ns += end - begin;
                         count += 1;
                     }

@@ -7,17 +7,18 @@ use rustc_hash::FxHashMap;
 
 use super::cpu_speed::CpuSpeeds;
 use super::model::{
-    BlockedReason, CpuChange, Interrupt, Mark, MarkKind, Model, NameId, State, Syscall, Thread, Wake,
+    BlockedReason, CpuChange, Interrupt, Mark, MarkKind, Model, NameId, SchedState, Syscall, ThreadHistory,
+    Wake,
 };
 use super::quotas::Quotas;
 use super::syscalls::SyscallTable;
-use crate::formats::{CLONE_THREAD, Event, EventType, EventTypeId, Head, TimelineFrame, Value};
+use crate::formats::{CLONE_THREAD, Event, EventType, EventTypeId, Head, Value};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::measure::Finder;
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
-    AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, TrackSink,
+    AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod, Span, Task,
+    Tasks, TrackObserver, TrackSink,
 };
 
 /// `common_flags` of an event that was written while a hard or a soft interrupt was served, or a
@@ -28,16 +29,16 @@ const ONE_WAY: i64 = 1;
 
 /// Makes the [`Model`] of a timeline, and finds its launches and frames.
 #[derive(Default)]
-pub(crate) struct Collector {
+pub(crate) struct ModelCollector {
     model: Model,
     finder: Finder,
     symbolizer: Option<Arc<Symbolizer>>,
     syscalls: SyscallTable,
-    /// What the events of each type tell, where that is known.
-    roles: FxHashMap<EventTypeId, Role>,
+    /// The kind of the events of each type.
+    event_kinds: FxHashMap<EventTypeId, CollectedEvent>,
     /// The names of methods, by their numbers.
     methods: FxHashMap<u32, NameId>,
-    /// What each CPU did last.
+    /// The last event of each CPU.
     last_on_cpu: FxHashMap<u32, LastOnCpu>,
     losses: Vec<Span>,
     births: Vec<Birth>,
@@ -69,9 +70,9 @@ struct LastOnCpu {
     ts: u64,
 }
 
-/// What an event tells that no other call of the track builder passes on, with the indices of its fields.
+/// The kinds of events that no other call of the track builder passes on, with the indices of their fields.
 #[derive(Debug, Clone, Copy)]
-enum Role {
+enum CollectedEvent {
     BlockedReason { pid: usize, is_io: usize, caller: usize },
     BinderSend { reply: usize, flags: usize },
     SyscallEnter { number: usize },
@@ -87,53 +88,57 @@ enum Role {
     Other,
 }
 
-impl Role {
-    fn of(kind: &EventType) -> Role {
+impl CollectedEvent {
+    fn new(kind: &EventType) -> CollectedEvent {
         let field = |name: &str| kind.field(name);
         let found = match kind.name.as_str() {
             "sched_blocked_reason" => (|| {
                 let caller = field("caller")?;
-                Some(Role::BlockedReason { pid: field("pid")?, is_io: field("io_wait")?, caller })
+                Some(CollectedEvent::BlockedReason { pid: field("pid")?, is_io: field("io_wait")?, caller })
             })(),
-            "binder_transaction" => {
-                field("reply").zip(field("flags")).map(|(reply, flags)| Role::BinderSend { reply, flags })
+            "binder_transaction" => field("reply")
+                .zip(field("flags"))
+                .map(|(reply, flags)| CollectedEvent::BinderSend { reply, flags }),
+            "sys_enter" => field("id").map(|number| CollectedEvent::SyscallEnter { number }),
+            "sys_exit" => Some(CollectedEvent::SyscallExit),
+            "sched_process_fork" => {
+                field("child_pid").map(|child| CollectedEvent::Fork { child, flags: None })
             }
-            "sys_enter" => field("id").map(|number| Role::SyscallEnter { number }),
-            "sys_exit" => Some(Role::SyscallExit),
-            "sched_process_fork" => field("child_pid").map(|child| Role::Fork { child, flags: None }),
-            "task_newtask" => field("pid").map(|child| Role::Fork { child, flags: field("clone_flags") }),
+            "task_newtask" => {
+                field("pid").map(|child| CollectedEvent::Fork { child, flags: field("clone_flags") })
+            }
             "mm_filemap_add_to_page_cache" => {
-                field("i_ino").map(|inode| Role::FilePage { inode, device: field("s_dev") })
+                field("i_ino").map(|inode| CollectedEvent::FilePage { inode, device: field("s_dev") })
             }
             "cgroup_attach_task" => (|| {
                 let hierarchy = field("dst_root")?;
-                Some(Role::GroupMove { pid: field("pid")?, hierarchy, path: field("dst_path")? })
+                Some(CollectedEvent::GroupMove { pid: field("pid")?, hierarchy, path: field("dst_path")? })
             })(),
             "f2fs_dataread_start" | "android_fs_dataread_start" | "ext4_dataread_start" => {
-                field("pathbuf").or_else(|| field("pathname")).map(|path| Role::FileRead { path })
+                field("pathbuf").or_else(|| field("pathname")).map(|path| CollectedEvent::FileRead { path })
             }
             "mm_vmscan_direct_reclaim_begin"
             | "mm_vmscan_memcg_reclaim_begin"
             | "compaction_begin"
-            | "mm_compaction_begin" => Some(Role::ReclaimBegin),
+            | "mm_compaction_begin" => Some(CollectedEvent::ReclaimBegin),
             "mm_vmscan_direct_reclaim_end"
             | "mm_vmscan_memcg_reclaim_end"
             | "compaction_end"
-            | "mm_compaction_end" => Some(Role::ReclaimEnd),
-            "page_fault_user" => Some(Role::Mark(MarkKind::PageFault)),
+            | "mm_compaction_end" => Some(CollectedEvent::ReclaimEnd),
+            "page_fault_user" => Some(CollectedEvent::Mark(MarkKind::PageFault)),
             name => match name.strip_prefix("sys_enter_") {
-                Some(call) => Some(Role::NamedSyscall(Syscall::of_name(call))),
-                None => name.starts_with("sys_exit_").then_some(Role::SyscallExit),
+                Some(call) => Some(CollectedEvent::NamedSyscall(Syscall::of_name(call))),
+                None => name.starts_with("sys_exit_").then_some(CollectedEvent::SyscallExit),
             },
         };
-        found.unwrap_or(Role::Other)
+        found.unwrap_or(CollectedEvent::Other)
     }
 }
 
-impl Collector {
+impl ModelCollector {
     /// A collector that gives up where a timeline has more than `max_states` states of threads.
-    pub fn up_to(max_states: usize) -> Collector {
-        Collector { max_states: Some(max_states), ..Collector::default() }
+    pub fn up_to(max_states: usize) -> ModelCollector {
+        ModelCollector { max_states: Some(max_states), ..ModelCollector::default() }
     }
 
     /// The model, when the timeline has ended.
@@ -162,7 +167,7 @@ impl Collector {
         !self.has_given_up()
     }
 
-    fn thread(&mut self, tid: i32) -> &mut Thread {
+    fn thread(&mut self, tid: i32) -> &mut ThreadHistory {
         self.model.threads.entry(tid).or_default()
     }
 
@@ -210,7 +215,11 @@ impl Collector {
     }
 }
 
-impl TrackSink for Collector {
+impl TrackSink for ModelCollector {
+    fn observer(&mut self) -> Option<&mut dyn TrackObserver> {
+        Some(&mut self.finder)
+    }
+
     fn head(&mut self, head: &Head) {
         self.syscalls = SyscallTable::of_machine(head.machine.as_deref());
         self.model.quotas = Quotas::new(head.facts.as_deref());
@@ -224,7 +233,6 @@ impl TrackSink for Collector {
             self.files.insert((file.device, file.inode), name);
         }
         self.model.facts.clone_from(&head.facts);
-        self.finder.head(head);
     }
 
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
@@ -233,7 +241,6 @@ impl TrackSink for Collector {
 
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         self.saw(ts);
-        self.finder.begin(at, ts, name);
         if !self.keeps_states(1) {
             return Ok(());
         }
@@ -242,9 +249,8 @@ impl TrackSink for Collector {
         Ok(())
     }
 
-    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, _: &[u8]) -> io::Result<()> {
         self.saw(span.end);
-        self.finder.end(at, span, name);
         if self.has_given_up() {
             return Ok(());
         }
@@ -252,21 +258,18 @@ impl TrackSink for Collector {
         Ok(())
     }
 
-    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, _: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
         self.saw(slice.ts);
-        self.finder.async_slice(pid, slice);
         Ok(())
     }
 
-    fn instant(&mut self, _: &Tasks, _: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, _: Task, ts: u64, _: &[u8]) -> io::Result<()> {
         self.saw(ts);
-        self.finder.instant(ts, name);
         Ok(())
     }
 
     fn counter(&mut self, _: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
         self.saw(at.ts);
-        self.finder.counter(&at);
         if let (CounterScope::Cpu(cpu), crate::tracks::CPU_FREQUENCY, Ok(khz)) =
             (scope, at.name, u32::try_from(at.value))
         {
@@ -303,7 +306,7 @@ impl TrackSink for Collector {
         }
         self.last_on_cpu.insert(at.cpu, LastOnCpu { tid: at.entered, ts: at.ts });
         if at.left > 0 {
-            let state = State::of_leaving(at.left_state);
+            let state = SchedState::of_leaving(at.left_state);
             self.thread(at.left).leaves(at.ts, at.cpu, state, first);
         }
         if at.entered > 0 {
@@ -363,35 +366,15 @@ impl TrackSink for Collector {
         Ok(())
     }
 
-    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.track_begin(track, ts, name);
-        Ok(())
-    }
-
-    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
-        self.finder.track_slice(track, span, name);
-        Ok(())
-    }
-
-    fn track_instant(&mut self, _: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.instant(ts, name);
-        Ok(())
-    }
-
-    fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
-        self.finder.timeline_frame(span, frame);
-        Ok(())
-    }
-
     fn other(&mut self, _: &Tasks, _: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.saw(event.ts);
         if self.has_given_up() {
             return Ok(());
         }
-        let role = *self.roles.entry(event.kind).or_insert_with(|| Role::of(kind));
-        match role {
-            Role::Other => {}
-            Role::BlockedReason { pid, is_io, caller } => {
+        let collected = *self.event_kinds.entry(event.kind).or_insert_with(|| CollectedEvent::new(kind));
+        match collected {
+            CollectedEvent::Other => {}
+            CollectedEvent::BlockedReason { pid, is_io, caller } => {
                 let tid = event.int(kind, pid).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
                 let reason = BlockedReason {
                     function: self.function(event, kind, caller),
@@ -401,20 +384,20 @@ impl TrackSink for Collector {
                 self.model.reasons.push(reason);
                 self.thread(tid).was_blocked(number);
             }
-            Role::BinderSend { reply, flags } => {
+            CollectedEvent::BinderSend { reply, flags } => {
                 let is_reply = event.int(kind, reply).unwrap_or(0) != 0;
                 let flags = event.int(kind, flags).unwrap_or(0);
                 if !is_reply && flags & ONE_WAY == 0 {
                     self.mark(event, MarkKind::BinderCall);
                 }
             }
-            Role::SyscallEnter { number } => {
+            CollectedEvent::SyscallEnter { number } => {
                 let call = self.syscalls.get(event.int(kind, number).unwrap_or(-1));
                 self.mark(event, MarkKind::SyscallEnter(call));
             }
-            Role::NamedSyscall(call) => self.mark(event, MarkKind::SyscallEnter(call)),
-            Role::SyscallExit => self.mark(event, MarkKind::SyscallExit),
-            Role::Fork { child, flags } => {
+            CollectedEvent::NamedSyscall(call) => self.mark(event, MarkKind::SyscallEnter(call)),
+            CollectedEvent::SyscallExit => self.mark(event, MarkKind::SyscallExit),
+            CollectedEvent::Fork { child, flags } => {
                 let child = event.int(kind, child).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
                 if let Some(flags) = flags.and_then(|flags| event.int(kind, flags)) {
                     let is_thread = flags & CLONE_THREAD != 0;
@@ -432,13 +415,13 @@ impl TrackSink for Collector {
                     self.thread(child).wakes(wake, false);
                 }
             }
-            Role::GroupMove { pid, hierarchy, path } => {
+            CollectedEvent::GroupMove { pid, hierarchy, path } => {
                 let tid = event.int(kind, pid).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
                 let path = event.text(kind, path).unwrap_or(b"");
                 let hierarchy = event.int(kind, hierarchy).unwrap_or(-1);
                 self.model.quotas.moved(event.ts, tid, hierarchy, path);
             }
-            Role::FilePage { inode, device } => {
+            CollectedEvent::FilePage { inode, device } => {
                 let inode = event.int(kind, inode).unwrap_or(0);
                 let device = device.and_then(|device| event.int(kind, device)).unwrap_or(0).cast_unsigned();
                 // The kernel's number of a device has 20 bits for the minor number.
@@ -447,17 +430,17 @@ impl TrackSink for Collector {
                 let file = known.unwrap_or_else(|| self.model.names.number(&format!("inode {inode}")));
                 self.mark(event, MarkKind::FilePage(file));
             }
-            Role::FileRead { path } => {
+            CollectedEvent::FileRead { path } => {
                 let text = String::from_utf8_lossy(event.text(kind, path).unwrap_or(b"")).into_owned();
                 let file = self.model.names.number(&text);
                 self.mark(event, MarkKind::FilePage(file));
             }
-            Role::ReclaimBegin => {
+            CollectedEvent::ReclaimBegin => {
                 let name = self.model.names.number(&kind.name);
                 self.thread(event.tid).reclaims.begin(event.ts, name);
             }
-            Role::ReclaimEnd => self.thread(event.tid).reclaims.end(event.ts),
-            Role::Mark(mark) => self.mark(event, mark),
+            CollectedEvent::ReclaimEnd => self.thread(event.tid).reclaims.end(event.ts),
+            CollectedEvent::Mark(mark) => self.mark(event, mark),
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The causes of a span, with the names of threads, largest first.
+//! The causes of a span, with the names of threads, largest first; and the difference of two sets of spans.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::cause::{Cause, Hop};
 use super::circumstances::Circumstance;
 use super::model::Model;
-use super::spans::SpanAsked;
-use super::walk::{Split, Stretch, SubjectId, Walk};
+use super::spans::{self, SpanAsked};
+use super::walk::{CauseWalk, Share, Split, Stretch, SubjectId};
 use crate::measure::LaunchType;
 
 /// Causes below this part of all spans, one in 20, are not worth a note.
@@ -32,7 +32,7 @@ pub(crate) struct NamedHop {
 pub(crate) struct CausePart {
     /// From the span's own thread outwards; the last is the cause.
     pub path: Vec<NamedHop>,
-    /// What the cause is about: a method, a file, the thread that ran instead; empty where that is not known.
+    /// The subject of the cause: a method, a file, the thread that ran instead; empty where that is not known.
     pub subject: String,
     pub ns: u64,
     /// How often.
@@ -67,7 +67,7 @@ pub(crate) struct Explanation {
     pub duration: u64,
     /// Largest first.
     pub causes: Vec<CausePart>,
-    /// What else went on during a launch.
+    /// The circumstances of a launch.
     pub circumstances: Vec<Circumstance>,
 }
 
@@ -83,7 +83,7 @@ impl Model {
     /// Why the span took as long as it did.
     pub(crate) fn explain(&self, span: &SpanAsked) -> Explanation {
         let new_thread = span.launched.filter(|(_, is_cold)| *is_cold).map(|(tid, _)| tid);
-        let mut walk = Walk::new(self, new_thread);
+        let mut walk = CauseWalk::new(self, new_thread);
         let mut from = span.begin;
         for (tid, until) in &span.threads {
             let until = (*until).clamp(from, span.end.max(from));
@@ -119,7 +119,7 @@ impl Model {
             .iter()
             .any(|launch| launch.main_tid == Some(tid) && launch.launch_type == Some(LaunchType::Cold));
         let (first, last) = self.extent;
-        for stretch in Walk::stretches(self, tid, is_new, first, last) {
+        for stretch in CauseWalk::stretches(self, tid, is_new, first, last) {
             let Stretch { start, end, cause, subject, follow } = stretch;
             with(start, end, cause, &self.subject_text(subject), follow);
         }
@@ -127,7 +127,7 @@ impl Model {
 
     fn parts(&self, split: Split) -> Vec<CausePart> {
         let Split { paths, shares } = split;
-        let part = |((path, subject), share): (_, super::walk::Share)| {
+        let part = |((path, subject), share): (_, Share)| {
             let mut intervals = share.intervals;
             intervals.sort_unstable();
             let path = paths.hops(path).into_iter().map(|hop| self.named_hop(hop)).collect();
@@ -143,13 +143,18 @@ impl Model {
     }
 
     fn named_hop(&self, hop: Hop) -> NamedHop {
-        let process = self.process(hop.tid).map(|pid| self.tasks.process_name(pid).into_owned());
+        let process = self.process(hop.tid).map(|pid| self.app_name(pid).into_owned());
         NamedHop {
             cause: hop.cause,
             tid: hop.tid,
             thread: self.tasks.thread_name(hop.tid).into_owned(),
             process: process.unwrap_or_default(),
         }
+    }
+
+    /// The name of the app of a process, as launches and frames have it; empty where nothing names it.
+    fn app_name(&self, pid: i32) -> Cow<'_, str> {
+        self.measured.names.name(&self.tasks, pid)
     }
 
     fn subject_text(&self, subject: SubjectId) -> Cow<'_, str> {
@@ -182,7 +187,7 @@ impl Model {
     /// `RenderThread of com.example.app`.
     fn thread_and_process(&self, tid: i32) -> String {
         let thread = self.tasks.thread_name(tid);
-        let process = self.process(tid).map(|pid| self.tasks.process_name(pid)).unwrap_or_default();
+        let process = self.process(tid).map(|pid| self.app_name(pid)).unwrap_or_default();
         match (&*thread, &*process) {
             ("", _) => format!("thread {tid}"),
             (thread, process) if process.is_empty() || process.ends_with(thread) => thread.to_owned(),
@@ -218,8 +223,8 @@ impl Model {
 
 /// Several spans together: the times of equal causes are added.
 pub(crate) fn sum(explanations: &[Explanation]) -> Vec<CausePart> {
-    type Key = (Vec<(Cause, String, String)>, String);
-    let mut parts: BTreeMap<Key, CausePart> = BTreeMap::new();
+    type PathAndSubject = (Vec<(Cause, String, String)>, String);
+    let mut parts: BTreeMap<PathAndSubject, CausePart> = BTreeMap::new();
     for part in explanations.iter().flat_map(|explanation| &explanation.causes) {
         let hops = part.path.iter().map(|hop| (hop.cause, hop.thread.clone(), hop.process.clone()));
         let key = (hops.collect(), part.subject.clone());
@@ -267,7 +272,7 @@ struct HopJson<'a> {
 }
 
 impl<'a> ExplanationJson<'a> {
-    pub fn of(explanation: &'a Explanation) -> ExplanationJson<'a> {
+    pub fn new(explanation: &'a Explanation) -> ExplanationJson<'a> {
         let named = |text: &'a str| Some(text).filter(|text| !text.is_empty());
         let hop = |hop: &'a NamedHop| HopJson {
             cause: hop.cause.name(),
@@ -292,5 +297,104 @@ impl<'a> ExplanationJson<'a> {
             causes: explanation.causes.iter().map(cause).collect(),
             circumstances: &explanation.circumstances,
         }
+    }
+}
+
+/// A cause that takes longer, or less long, in the one set than in the other. Times are ns a span.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct CauseChange {
+    /// `lock: main, disk: pool-2-thread-1`.
+    pub path: String,
+    pub subject: String,
+    pub old_ns: f64,
+    pub new_ns: f64,
+    pub delta_ns: f64,
+}
+
+/// The difference of two sets of spans. The differences of all causes add up to that of the spans.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Difference {
+    pub old_spans: usize,
+    pub new_spans: usize,
+    /// The mean length of a span, ns.
+    pub old_ns: f64,
+    pub new_ns: f64,
+    pub delta_ns: f64,
+    /// The largest changes first.
+    pub causes: Vec<CauseChange>,
+}
+
+/// The threads and causes of a part by their names: thread ids differ from run to run.
+fn key(part: &CausePart) -> (String, String) {
+    (part.path_text(), part.subject.clone())
+}
+
+/// How `new` differs from `old`.
+pub(crate) fn difference(new: &[Explanation], old: &[Explanation]) -> Difference {
+    let mean = |total: u64, set: &[Explanation]| total as f64 / set.len().max(1) as f64;
+    let length = |set: &[Explanation]| mean(set.iter().map(|one| one.duration).sum(), set);
+    let mut totals: BTreeMap<(String, String), [u64; 2]> = BTreeMap::new();
+    for (at, set) in [old, new].into_iter().enumerate() {
+        for part in set.iter().flat_map(|one| &one.causes) {
+            totals.entry(key(part)).or_default()[at] += part.ns;
+        }
+    }
+    let change = |((path, subject), [old_ns, new_ns]): ((String, String), [u64; 2])| {
+        let old_ns = mean(old_ns, old);
+        let new_ns = mean(new_ns, new);
+        CauseChange { path, subject, old_ns, new_ns, delta_ns: new_ns - old_ns }
+    };
+    let mut causes: Vec<CauseChange> = totals.into_iter().map(change).collect();
+    causes.sort_by(|a, b| b.delta_ns.abs().total_cmp(&a.delta_ns.abs()).then_with(|| a.path.cmp(&b.path)));
+    let old_ns = length(old);
+    let new_ns = length(new);
+    Difference {
+        old_spans: old.len(),
+        new_spans: new.len(),
+        old_ns,
+        new_ns,
+        delta_ns: new_ns - old_ns,
+        causes,
+    }
+}
+
+impl Difference {
+    /// The largest changes in lines for people.
+    pub fn lines(&self, limit: usize) -> Vec<String> {
+        let signed = |ns: f64| {
+            let sign = if ns < 0.0 { "-" } else { "+" };
+            format!("{sign}{}", spans::ms(ns.abs().round() as u64))
+        };
+        let ms = |ns: f64| spans::ms(ns.round() as u64);
+        let spans =
+            |count: usize| if count == 1 { "1 span".to_owned() } else { format!("mean of {count} spans") };
+        let mut lines = vec![format!(
+            "{} now ({}), {} before ({}): {}",
+            ms(self.new_ns),
+            spans(self.new_spans),
+            ms(self.old_ns),
+            spans(self.old_spans),
+            signed(self.delta_ns)
+        )];
+        let mut shown = 0.0;
+        let changed: Vec<&CauseChange> =
+            self.causes.iter().filter(|change| change.delta_ns.abs() >= 1.0).collect();
+        for change in changed.iter().take(limit) {
+            shown += change.delta_ns;
+            let subject =
+                if change.subject.is_empty() { String::new() } else { format!(" ({})", change.subject) };
+            lines.push(format!(
+                "{:>12}  {}{subject}: {} before, {} now",
+                signed(change.delta_ns),
+                change.path,
+                ms(change.old_ns),
+                ms(change.new_ns)
+            ));
+        }
+        if changed.len() > limit {
+            let rest = changed.len() - limit;
+            lines.push(format!("{:>12}  {rest} smaller changes", signed(self.delta_ns - shown)));
+        }
+        lines
     }
 }

@@ -1,10 +1,9 @@
 //! Says why a launch, a frame, a slice or a stretch of a thread took as long as it did.
 //!
-//! A [`Collector`] watches a timeline pass and makes a [`Model`] of it. [`Model::explain`] walks the critical
-//! path of a span, and splits its time over causes, so that each nanosecond belongs to exactly one.
+//! A [`ModelCollector`] watches a timeline pass and makes a [`Model`] of it. [`Model::explain`] walks the
+//! critical path of a span, and splits its time over causes, so that each nanosecond belongs to exactly one.
 //! `docs/why.md` has the rule of each cause, and its limits.
 
-mod against;
 mod cause;
 mod circumstances;
 mod collect;
@@ -20,9 +19,8 @@ mod tests;
 mod waits;
 mod walk;
 
-pub(crate) use self::against::{Difference, difference};
-pub(crate) use self::collect::Collector;
-pub(crate) use self::explanation::{Explanation, ExplanationJson};
+pub(crate) use self::collect::ModelCollector;
+pub(crate) use self::explanation::{Difference, Explanation, ExplanationJson, difference};
 pub(crate) use self::model::Model;
 pub(crate) use self::sentences::{lines, lines_of_several, summed_lines};
 pub(crate) use self::spans::{NothingAsked, Question};

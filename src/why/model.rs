@@ -1,5 +1,5 @@
-//! What the events of a timeline say about each thread and CPU, kept so that one can look back from any
-//! moment.
+//! The history of each thread and CPU, as the events of a timeline tell it, kept so that one can look back from
+//! any moment.
 //!
 //! Times are ns of the timeline. A change of state holds from its time up to that of the next one.
 
@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::cpu_speed::CpuSpeeds;
 use super::quotas::Quotas;
+use crate::ftrace::task_state::TaskState;
 use crate::measure::Measured;
 use crate::trace_dat::{EventCost, MachineFacts};
 use crate::tracks::{Span, Tasks};
@@ -56,7 +57,7 @@ impl Names {
 
 /// A state of a thread, as the scheduler has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SchedState {
     Running,
     Runnable,
     /// Runnable, because another thread took the CPU.
@@ -68,20 +69,20 @@ pub(super) enum State {
     Gone,
 }
 
-impl State {
+impl SchedState {
     /// The state of a thread that leaves its CPU, from `prev_state` of `sched_switch`.
-    pub fn of_leaving(bits: u64) -> State {
-        match bits {
-            bits if bits & 0x1 != 0 => State::Interruptible,
-            bits if bits & 0x2 != 0 => State::Uninterruptible,
-            bits if bits & 0x30 != 0 => State::Gone,
-            bits if bits & 0xcc != 0 => State::Stopped,
-            _ => State::Preempted,
+    pub fn of_leaving(bits: u64) -> SchedState {
+        match TaskState::of_leaving(bits) {
+            TaskState::Sleeping => SchedState::Interruptible,
+            TaskState::Uninterruptible | TaskState::IoWait => SchedState::Uninterruptible,
+            TaskState::Dead => SchedState::Gone,
+            TaskState::Stopped | TaskState::ParkedOrIdle => SchedState::Stopped,
+            TaskState::Preempted | TaskState::Runnable | TaskState::Running => SchedState::Preempted,
         }
     }
 
     pub fn is_ready(self) -> bool {
-        matches!(self, State::Running | State::Runnable | State::Preempted)
+        matches!(self, SchedState::Running | SchedState::Runnable | SchedState::Preempted)
     }
 }
 
@@ -103,15 +104,15 @@ pub(super) struct Wake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateChange {
     pub since: u64,
-    /// Of a runnable thread the number of its wake-up in [`Thread::wakes`], of one that waits uninterruptibly
+    /// Of a runnable thread the number of its wake-up in [`ThreadHistory::wakes`], of one that waits uninterruptibly
     /// that of its reason in [`Model::reasons`]. There are millions of changes: they are kept small.
     link: u32,
     cpu: u16,
-    pub state: State,
+    pub state: SchedState,
 }
 
 impl StateChange {
-    fn new(since: u64, state: State, cpu: u32) -> StateChange {
+    fn new(since: u64, state: SchedState, cpu: u32) -> StateChange {
         StateChange { since, link: NONE, cpu: u16::try_from(cpu).unwrap_or(u16::MAX), state }
     }
 
@@ -133,7 +134,7 @@ struct StoredWake {
 /// The number of nothing, in [`StateChange`] and [`Slice`].
 const NONE: u32 = u32::MAX;
 
-/// What `sched_blocked_reason` says about an uninterruptible wait.
+/// The reason of an uninterruptible wait, by `sched_blocked_reason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockedReason {
     /// The function of the kernel that waited.
@@ -244,9 +245,9 @@ pub(super) struct Mark {
     pub kind: MarkKind,
 }
 
-/// What is known about one thread.
+/// The states, slices, calls and marks of one thread.
 #[derive(Debug, Default)]
-pub(super) struct Thread {
+pub(super) struct ThreadHistory {
     pub changes: Vec<StateChange>,
     wakes: Vec<StoredWake>,
     /// A wake-up of the running thread: it counts if the thread was about to wait.
@@ -258,15 +259,15 @@ pub(super) struct Thread {
     pub marks: Vec<Mark>,
 }
 
-impl Thread {
+impl ThreadHistory {
     /// The thread gets `cpu`.
     pub fn runs(&mut self, ts: u64, cpu: u32) {
         self.early_wake = None;
-        self.changes.push(StateChange::new(ts, State::Running, cpu));
+        self.changes.push(StateChange::new(ts, SchedState::Running, cpu));
     }
 
     /// The thread leaves `cpu`. Where that is the first event of it, it has run until now.
-    pub fn leaves(&mut self, ts: u64, cpu: u32, state: State, first_ts: u64) {
+    pub fn leaves(&mut self, ts: u64, cpu: u32, state: SchedState, first_ts: u64) {
         if self.changes.is_empty() && ts > first_ts {
             self.runs(first_ts, cpu);
         }
@@ -279,7 +280,7 @@ impl Thread {
         let last = self.changes.last().map(|change| (change.state, change.since, change.cpu()));
         let cpu = last.map_or(0, |(_, _, cpu)| cpu);
         let wake = match last {
-            Some((State::Running, _, _)) => {
+            Some((SchedState::Running, _, _)) => {
                 self.early_wake = Some(wake);
                 return;
             }
@@ -297,20 +298,20 @@ impl Thread {
             from_interrupt: wake.from_interrupt,
             is_new: wake.is_new,
         });
-        self.changes.push(StateChange { link, ..StateChange::new(wake.ts, State::Runnable, cpu) });
+        self.changes.push(StateChange { link, ..StateChange::new(wake.ts, SchedState::Runnable, cpu) });
     }
 
     /// The thread's last uninterruptible wait had this reason.
     pub fn was_blocked(&mut self, reason: u32) {
         let recent = self.changes.iter_mut().rev().take(3);
-        if let Some(wait) = recent.into_iter().find(|change| change.state == State::Uninterruptible) {
+        if let Some(wait) = recent.into_iter().find(|change| change.state == SchedState::Uninterruptible) {
             wait.link = reason;
         }
     }
 
     /// The wake-up with which a state began.
     pub fn wake(&self, change: &StateChange) -> Option<Wake> {
-        let stored = self.wakes.get(change.link as usize).filter(|_| change.state == State::Runnable)?;
+        let stored = self.wakes.get(change.link as usize).filter(|_| change.state == SchedState::Runnable)?;
         let StoredWake { waker, cpu, from_interrupt, is_new } = *stored;
         Some(Wake { ts: change.since, waker, cpu: cpu.into(), from_interrupt, is_new })
     }
@@ -351,9 +352,9 @@ pub(super) struct Interrupt {
     pub name: NameId,
 }
 
-/// What is known about one CPU.
+/// The threads, interrupts and frequencies of one CPU.
 #[derive(Debug, Default)]
-pub(super) struct Cpu {
+pub(super) struct CpuHistory {
     pub changes: Vec<CpuChange>,
     /// In the order of their ends; one within another one comes before it.
     pub interrupts: Vec<Interrupt>,
@@ -361,7 +362,7 @@ pub(super) struct Cpu {
     pub frequencies: Vec<(u64, u32)>,
 }
 
-impl Cpu {
+impl CpuHistory {
     /// Calls `with` for each part of `from..to` in which the CPU has one thread; 0 is the idle task. `None`
     /// where it is not known.
     pub fn parts(&self, from: u64, to: u64, mut with: impl FnMut(u64, u64, Option<&CpuChange>)) {
@@ -399,8 +400,8 @@ impl Cpu {
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     pub(super) names: Names,
-    pub(super) threads: FxHashMap<i32, Thread>,
-    pub(super) cpus: BTreeMap<u32, Cpu>,
+    pub(super) threads: FxHashMap<i32, ThreadHistory>,
+    pub(super) cpus: BTreeMap<u32, CpuHistory>,
     pub(super) reasons: Vec<BlockedReason>,
     pub(super) speeds: CpuSpeeds,
     /// How often a thread ran on a CPU that was idle by the switches recorded.
@@ -421,7 +422,7 @@ pub(crate) struct Model {
 impl Model {
     pub(super) fn reason(&self, change: &StateChange) -> Option<BlockedReason> {
         let reason = self.reasons.get(change.link as usize).copied();
-        reason.filter(|_| change.state == State::Uninterruptible)
+        reason.filter(|_| change.state == SchedState::Uninterruptible)
     }
 
     /// The time that recording takes; 0 where it was not measured.
@@ -440,7 +441,7 @@ impl Model {
         }
     }
 
-    /// What the timeline does not tell, and what would: sentences.
+    /// Sentences about events that the timeline lacks, and the categories that record them.
     pub(crate) fn missing(&self) -> Vec<String> {
         let unseen: String;
         let mut missing = Vec::new();

@@ -1,9 +1,9 @@
 //! The spans that can be asked about: launches, frames, slices, calls of methods, and stretches of a thread.
 
-use super::model::{Model, Slices};
+use super::model::{Model, Slices, ThreadHistory};
 use crate::measure::{Frame, Launch, LaunchType};
 
-/// What is asked about.
+/// A question about a timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Question {
     /// The first launch; else the late frames; else the longest slices of a main thread.
@@ -28,6 +28,8 @@ pub(crate) enum Question {
 pub(crate) const MAX_SPANS: usize = 10_000;
 /// The longest slices that are explained where nothing is asked.
 const USUAL_SLICES: usize = 5;
+/// How many similar names are told where there is none of a name.
+const SIMILAR_NAMES: usize = 3;
 
 /// A stretch of time, and the threads whose time it is, one after the other. Times are ns of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub(crate) struct SpanAsked {
     pub threads: Vec<(i32, u64)>,
     /// The app's main thread, where the span is a launch, and whether its process came to be in it.
     pub launched: Option<(i32, bool)>,
-    /// What more is known: time to initial display, and how late a frame was.
+    /// Time to initial display, and how late a frame was.
     pub detail: String,
 }
 
@@ -91,16 +93,16 @@ pub(crate) enum NothingAsked {
     Anything,
     #[error("the trace has {0} launches")]
     LaunchNumber(usize),
-    #[error("no launch of {0} is in the trace{1}")]
-    Launch(String, String),
+    #[error("no launch of {package} is in the trace{}", alternatives(.others))]
+    Launch { package: String, others: Vec<String> },
     #[error("no frame has the number {0}")]
     Frame(i64),
     #[error("no frame of the trace was late")]
     LateFrame,
-    #[error("no slice is called {0:?}{1}")]
-    Slice(String, String),
-    #[error("no method is called {0:?}{1}")]
-    Method(String, String),
+    #[error("no slice is called {name:?}{}", alternatives(.similar))]
+    Slice { name: String, similar: Vec<String> },
+    #[error("no method is called {name:?}{}", alternatives(.similar))]
+    Method { name: String, similar: Vec<String> },
     #[error("no thread is called {0:?}")]
     Thread(String),
     #[error("the time ends before it begins")]
@@ -126,8 +128,16 @@ impl Model {
                 some(frames.map(|frame| self.frame_span(frame)).collect(), || NothingAsked::Frame(*number))
             }
             Question::LateFrames => some(self.late_frames(), || NothingAsked::LateFrame),
-            Question::Slice(name) => self.named(name, |thread| &thread.slices, NothingAsked::Slice),
-            Question::Method(name) => self.named(name, |thread| &thread.calls, NothingAsked::Method),
+            Question::Slice(name) => self.named(
+                name,
+                |thread| &thread.slices,
+                |similar| NothingAsked::Slice { name: name.clone(), similar },
+            ),
+            Question::Method(name) => self.named(
+                name,
+                |thread| &thread.calls,
+                |similar| NothingAsked::Method { name: name.clone(), similar },
+            ),
             Question::Stretch { thread, from, to } => self.stretch(thread, *from, *to),
         }
     }
@@ -189,11 +199,11 @@ impl Model {
     fn launches_of(&self, package: &str) -> Result<Vec<SpanAsked>, NothingAsked> {
         let of_package = self.measured.launches.iter().filter(|launch| launch.package == package);
         some(of_package.map(launch_span).collect(), || {
-            let mut others: Vec<&str> =
-                self.measured.launches.iter().map(|launch| launch.package.as_str()).collect();
+            let mut others: Vec<String> =
+                self.measured.launches.iter().map(|launch| launch.package.clone()).collect();
             others.sort_unstable();
             others.dedup();
-            NothingAsked::Launch(package.to_owned(), others_text(&others))
+            NothingAsked::Launch { package: package.to_owned(), others }
         })
     }
 
@@ -239,8 +249,8 @@ impl Model {
     fn named(
         &self,
         name: &str,
-        of: impl Fn(&super::model::Thread) -> &Slices,
-        nothing: impl Fn(String, String) -> NothingAsked,
+        of: impl Fn(&ThreadHistory) -> &Slices,
+        nothing: impl Fn(Vec<String>) -> NothingAsked,
     ) -> Result<Vec<SpanAsked>, NothingAsked> {
         let with = |fits: &dyn Fn(&str) -> bool| {
             let mut spans = Vec::new();
@@ -274,10 +284,7 @@ impl Model {
                 .filter(|(near, _)| *near > 0.7)
                 .collect();
             near.sort_by(|a, b| b.0.total_cmp(&a.0));
-            nothing(
-                name.to_owned(),
-                others_text(&near.iter().take(3).map(|(_, text)| *text).collect::<Vec<_>>()),
-            )
+            nothing(near.iter().take(SIMILAR_NAMES).map(|(_, text)| (*text).to_owned()).collect())
         })
     }
 
@@ -344,11 +351,9 @@ fn some(
     Ok(spans)
 }
 
-fn others_text(others: &[&str]) -> String {
-    match others {
-        [] => String::new(),
-        others => format!("; there is {}", others.join(", ")),
-    }
+/// The end of a message about a name that is not there: the names that are.
+fn alternatives(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("; there is {}", names.join(", ")) }
 }
 
 /// A time for people.

@@ -11,6 +11,8 @@ use crate::tracks::TrackBuilder;
 const MAIN: i32 = 100;
 const WORKER: i32 = 101;
 const SERVER: i32 = 200;
+/// The main thread of an app with a name that the kernel cuts.
+const FEED: i32 = 300;
 const IDLE: i32 = 0;
 /// A thread whose process is not known.
 const STRANGER: i32 = 900;
@@ -25,6 +27,7 @@ fn name(tid: i32) -> String {
         MAIN => "main".into(),
         WORKER => "worker".into(),
         SERVER => "server".into(),
+        FEED => "om.example.feed".into(),
         other => format!("t{other}"),
     }
 }
@@ -35,7 +38,8 @@ fn process(tid: i32) -> i32 {
 
 impl Lines {
     fn add(&mut self, us: u64, cpu: u32, tid: i32, flags: &str, event: &str) -> &mut Lines {
-        let (secs, micros) = (us / 1_000_000, us % 1_000_000);
+        let secs = us / 1_000_000;
+        let micros = us % 1_000_000;
         let tgid = match tid {
             IDLE | STRANGER => "-----".to_owned(),
             tid => format!("{:5}", process(tid)),
@@ -82,7 +86,7 @@ impl Lines {
     fn model(&mut self) -> Model {
         self.0.sort_by_key(|(us, _)| *us);
         let text: String = self.0.iter().map(|(_, line)| line.as_str()).collect();
-        let mut builder = TrackBuilder::new(Collector::default());
+        let mut builder = TrackBuilder::new(ModelCollector::default());
         let text = format!("# tracer: nop\n#\n{text}");
         let report = ftrace_text::read(text.as_bytes(), Order::Time, &mut builder).unwrap();
         assert_eq!(report.damage, [], "{text}");
@@ -147,6 +151,19 @@ fn a_chain_over_processes_ends_at_whoever_computed() {
     let causes = lines.causes();
     assert_eq!(causes[0], row("lock main > ipc worker > running server", "", 4000));
     assert!(causes.contains(&row("lock main > running worker", "", 2000)), "{causes:?}");
+}
+
+#[test]
+fn a_process_has_the_name_that_its_launch_has() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", FEED).slice(1000..9000, 0, FEED, "work");
+    lines.marker(1100, 1, SERVER, "S|200|launching: com.example.feed|0");
+    lines.marker(8000, 1, SERVER, "F|200|launching: com.example.feed|0");
+    let model = lines.model();
+    assert_eq!(model.measured.launches[0].package, "com.example.feed");
+    let spans = model.spans(&Question::Slice("work".into())).unwrap();
+    let explained = model.explain(&spans[0]);
+    assert_eq!(explained.causes[0].path[0].process, "com.example.feed");
 }
 
 #[test]
@@ -402,7 +419,8 @@ fn parts_are_disjoint_and_cover_the_span() {
         for tid in [MAIN, WORKER, SERVER] {
             let (first, last) = model.extent;
             // Beyond both ends of the recording.
-            let (begin, end) = (first.saturating_sub(1000), last + 1000);
+            let begin = first.saturating_sub(1000);
+            let end = last + 1000;
             let span = SpanAsked {
                 what: String::new(),
                 begin,

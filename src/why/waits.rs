@@ -4,19 +4,19 @@
 //! drivers/android, and of the markers that ART, bionic and the framework write around their locks.
 
 use super::cause::Cause;
-use super::model::{MarkKind, Model, State, StateChange, Syscall, Thread, Wake};
+use super::model::{MarkKind, Model, SchedState, StateChange, Syscall, ThreadHistory, Wake};
 
-/// What is known about a wait.
+/// The cause of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wait<'m> {
     pub cause: Cause,
-    /// What more is known: a file, a function of the kernel, a marker.
+    /// A file, a function of the kernel, a marker.
     pub subject: Subject<'m>,
     /// The thread whose time explains the wait in turn.
     pub follow: Option<i32>,
 }
 
-/// What a cause is about.
+/// The subject of a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject<'m> {
     None,
@@ -31,7 +31,7 @@ pub(super) enum Subject<'m> {
 /// A wait of a thread: its state, and the wake-up that ended it.
 pub(super) struct WaitAt<'m> {
     pub tid: i32,
-    pub thread: &'m Thread,
+    pub thread: &'m ThreadHistory,
     pub start: u64,
     pub change: &'m StateChange,
     pub wake: Option<Wake>,
@@ -46,13 +46,15 @@ impl Model {
         let leaf = |cause, subject| Wait { cause, subject, follow: None };
         let Some(wake) = &at.wake else {
             return match at.change.state {
-                State::Gone => leaf(Cause::Idle, Subject::Fixed("the thread has ended")),
+                SchedState::Gone => leaf(Cause::Idle, Subject::Fixed("the thread has ended")),
                 _ => leaf(Cause::NotRecorded, Subject::Fixed("the wake-up that ended the wait")),
             };
         };
         match at.change.state {
-            State::Uninterruptible => self.uninterruptible(at, wake),
-            State::Stopped => self.hop_or(at, wake, Cause::Kernel, Subject::Fixed("the thread was stopped")),
+            SchedState::Uninterruptible => self.uninterruptible(at, wake),
+            SchedState::Stopped => {
+                self.hop_or(at, wake, Cause::Kernel, Subject::Fixed("the thread was stopped"))
+            }
             _ => self.interruptible(at, wake),
         }
     }
@@ -101,8 +103,8 @@ impl Model {
         if self.is_device(wake) {
             return match (self.device(wake), call) {
                 (_, Some(Pending::Syscall(Syscall::Sleep))) => leaf(Cause::Sleep, Subject::None),
-                (Some(Device::Disk(name)), _) => leaf(Cause::Disk, Subject::Text(name)),
-                (Some(Device::Network(name)), _) => leaf(Cause::Ipc, Subject::Text(name)),
+                (Some(InterruptSource::Disk(name)), _) => leaf(Cause::Disk, Subject::Text(name)),
+                (Some(InterruptSource::Network(name)), _) => leaf(Cause::Ipc, Subject::Text(name)),
                 (_, Some(Pending::Syscall(Syscall::Sync))) => leaf(Cause::Disk, Subject::None),
                 (_, Some(Pending::Syscall(Syscall::Transfer))) => {
                     leaf(Cause::Ipc, Subject::Fixed("a device or the network"))
@@ -112,7 +114,8 @@ impl Model {
                 (None, _) if self.cpus.values().any(|cpu| !cpu.interrupts.is_empty()) => {
                     leaf(Cause::Sleep, Subject::Fixed("a timer"))
                 }
-                (Some(Device::Timer), _) | (None, Some(Pending::Syscall(Syscall::Futex | Syscall::Poll))) => {
+                (Some(InterruptSource::Timer), _)
+                | (None, Some(Pending::Syscall(Syscall::Futex | Syscall::Poll))) => {
                     leaf(Cause::Sleep, Subject::Fixed("a timer"))
                 }
                 _ => leaf(Cause::Sleep, Subject::Fixed("a timer or a device")),
@@ -149,7 +152,7 @@ impl Model {
         Wait { cause, subject, follow: is_thread.then_some(wake.waker) }
     }
 
-    /// What the innermost marker around the wait says that the thread waits for.
+    /// The cause that the innermost marker around the wait tells, and the marker's name.
     fn marked_wait<'m>(&'m self, at: &WaitAt<'m>) -> Option<(Cause, &'m str)> {
         let innermost = at.thread.slices.innermost(at.start)?;
         let around = at.thread.slices.outwards(innermost).take(3);
@@ -163,12 +166,12 @@ impl Model {
     }
 
     /// The device whose interrupt was served on the waker's CPU.
-    fn device(&self, wake: &Wake) -> Option<Device<'_>> {
+    fn device(&self, wake: &Wake) -> Option<InterruptSource<'_>> {
         let cpu = self.cpus.get(&wake.cpu)?;
         let from = wake.ts.saturating_sub(1);
         let open =
             cpu.interrupts_within(from, wake.ts + 1).find(|irq| irq.start <= wake.ts && irq.end > wake.ts)?;
-        Some(Device::of(self.names.text(open.name)))
+        Some(InterruptSource::from_name(self.names.text(open.name)))
     }
 
     /// The file whose pages the thread brought in shortly before or in the wait.
@@ -214,31 +217,32 @@ impl Model {
     }
 }
 
-/// What an interrupt is for, by its name or by that of the soft interrupt.
+/// The source of an interrupt, by its name or by that of the soft interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Device<'m> {
+enum InterruptSource<'m> {
     Timer,
     Disk(&'m str),
     Network(&'m str),
     Other,
 }
 
-impl<'m> Device<'m> {
-    fn of(name: &'m str) -> Device<'m> {
+impl<'m> InterruptSource<'m> {
+    fn from_name(name: &'m str) -> InterruptSource<'m> {
         let lower = name.to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        match () {
-            () if has(&["timer", "hrtimer", "softirq sched"]) => Device::Timer,
-            () if has(&["block", "ufs", "mmc", "nvme", "virtio-blk", "sdhci", "irq_poll"]) => {
-                Device::Disk(name)
-            }
-            () if has(&["net_rx", "net_tx", "eth", "wlan", "wifi"]) => Device::Network(name),
-            () => Device::Other,
+        if has(&["timer", "hrtimer", "softirq sched"]) {
+            InterruptSource::Timer
+        } else if has(&["block", "ufs", "mmc", "nvme", "virtio-blk", "sdhci", "irq_poll"]) {
+            InterruptSource::Disk(name)
+        } else if has(&["net_rx", "net_tx", "eth", "wlan", "wifi"]) {
+            InterruptSource::Network(name)
+        } else {
+            InterruptSource::Other
         }
     }
 }
 
-/// What a thread has begun, and waits for.
+/// A call that a thread has begun, and whose end it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pending {
     Binder,
@@ -263,48 +267,33 @@ fn pending_call(at: &WaitAt<'_>) -> Option<Pending> {
     None
 }
 
-/// What a marker around a wait says: markers of ART (runtime/monitor.cc, runtime/base/mutex.cc,
-/// runtime/gc/heap.cc), bionic (pthread_mutex.cpp), binder and hwui.
-fn waiting_marker(name: &str) -> Option<Cause> {
-    let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
-    match () {
-        () if begins(&["Lock contention on", "monitor contention with", "Contending for pthread mutex"]) => {
-            Some(Cause::Lock)
-        }
-        () if begins(&["GC: Wait For", "WaitForGcToComplete", "SuspendAll", "ScopedPause"]) => {
-            Some(Cause::Gc)
-        }
-        () if name == "binder transaction" || name.ends_with("::client") => Some(Cause::Binder),
-        () if begins(&[
-            "waiting for GPU",
-            "waitForever",
-            "dequeueBuffer",
-            "waiting for fence",
-            "Waiting for GPU",
-        ]) =>
-        {
-            Some(Cause::Gpu)
-        }
-        () => None,
-    }
-}
+/// Begins of names of markers around a wait, and the cause that they tell: markers of ART (runtime/monitor.cc,
+/// runtime/base/mutex.cc, runtime/gc/heap.cc), bionic (pthread_mutex.cpp) and hwui.
+const WAITING_MARKERS: &[(Cause, &[&str])] = &[
+    (Cause::Lock, &["Lock contention on", "monitor contention with", "Contending for pthread mutex"]),
+    (Cause::Gc, &["GC: Wait For", "WaitForGcToComplete", "SuspendAll", "ScopedPause"]),
+    (
+        Cause::Gpu,
+        &["waiting for GPU", "waitForever", "dequeueBuffer", "waiting for fence", "Waiting for GPU"],
+    ),
+];
 
-/// What a function of the kernel waits for.
-fn function_cause(function: &str) -> Option<Cause> {
-    let begins = |words: &[&str]| words.iter().any(|word| function.starts_with(word));
-    match () {
-        () if begins(&[
+/// Begins of names of functions of the kernel that wait, and the cause of the wait. The first that fits counts.
+const WAITING_FUNCTIONS: &[(Cause, &[&str])] = &[
+    (
+        Cause::Reclaim,
+        &[
             "do_try_to_free_pages",
             "shrink_",
             "throttle_direct_reclaim",
             "mem_cgroup_handle_over_high",
             "reclaim_throttle",
             "congestion_wait",
-        ]) =>
-        {
-            Some(Cause::Reclaim)
-        }
-        () if begins(&[
+        ],
+    ),
+    (
+        Cause::Lock,
+        &[
             "rwsem_down",
             "__rwsem_down",
             "down_read",
@@ -315,12 +304,12 @@ fn function_cause(function: &str) -> Option<Cause> {
             "__mutex_lock",
             "mutex_lock",
             "__down",
-        ]) =>
-        {
-            Some(Cause::Lock)
-        }
-        () if begins(&["dma_fence", "sync_wait", "kgsl_", "mali_", "drm_"]) => Some(Cause::Gpu),
-        () if begins(&[
+        ],
+    ),
+    (Cause::Gpu, &["dma_fence", "sync_wait", "kgsl_", "mali_", "drm_"]),
+    (
+        Cause::Kernel,
+        &[
             "synchronize_",
             "cgroup_",
             "freezer",
@@ -328,13 +317,14 @@ fn function_cause(function: &str) -> Option<Cause> {
             "__refrigerator",
             "rcu_",
             "wait_rcu",
-        ]) =>
-        {
-            Some(Cause::Kernel)
-        }
-        () if begins(&["usleep_range", "msleep"]) => Some(Cause::Kernel),
-        () if begins(&["do_swap_page", "__lock_folio_or_retry"]) => Some(Cause::PageFault),
-        () if begins(&[
+            "usleep_range",
+            "msleep",
+        ],
+    ),
+    (Cause::PageFault, &["do_swap_page", "__lock_folio_or_retry"]),
+    (
+        Cause::Disk,
+        &[
             "folio_wait_bit",
             "__folio_lock",
             "filemap_",
@@ -352,12 +342,25 @@ fn function_cause(function: &str) -> Option<Cause> {
             "__wait_on_buffer",
             "bit_wait_io",
             "wait_on_buffer",
-        ]) =>
-        {
-            Some(Cause::Disk)
-        }
-        () => None,
-    }
+        ],
+    ),
+];
+
+/// The first cause of a table with whose words `name` begins.
+fn cause_by_begin(table: &[(Cause, &[&str])], name: &str) -> Option<Cause> {
+    let fits = |(_, words): &&(Cause, &[&str])| words.iter().any(|word| name.starts_with(word));
+    table.iter().find(fits).map(|(cause, _)| *cause)
+}
+
+/// The cause that a marker around a wait tells.
+fn waiting_marker(name: &str) -> Option<Cause> {
+    let is_binder = name == "binder transaction" || name.ends_with("::client");
+    cause_by_begin(WAITING_MARKERS, name).or_else(|| is_binder.then_some(Cause::Binder))
+}
+
+/// The cause of a wait in a function of the kernel.
+fn function_cause(function: &str) -> Option<Cause> {
+    cause_by_begin(WAITING_FUNCTIONS, function)
 }
 
 /// Whether a thread of this name is one of the kernel's, which works for others.
@@ -403,36 +406,25 @@ pub(super) fn is_tracer(name: &str) -> bool {
     matches!(name, "tracebridge" | "traced" | "traced_probes" | "atrace" | "trace-cmd" | "perfetto")
 }
 
+/// Begins of names of markers in which a thread runs, and the cause of its time.
+const RUNNING_MARKERS: &[(Cause, &[&str])] = &[
+    (Cause::Gc, &["GC: ", "Alloc GC", "WaitForGcToComplete"]),
+    (
+        Cause::Jit,
+        &["JIT compiling", "JitProfile", "Compiling baseline", "Compiling optimized", "Compiling OSR"],
+    ),
+    (
+        Cause::ClassLoading,
+        &["VerifyClass", "OpenDexFilesFromOat", "dlopen", "location=", "AppImage:", "ClassLinker"],
+    ),
+];
+
 /// The cause of the time that a thread runs in this marker, where it is not the program's own code.
 pub(super) fn running_marker(name: &str) -> Option<Cause> {
-    let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
-    let is_descriptor = name.starts_with('L') && name.ends_with(';') && !name.contains(' ');
-    match () {
-        () if name.ends_with(" GC") || begins(&["GC: ", "Alloc GC", "WaitForGcToComplete"]) => {
-            Some(Cause::Gc)
-        }
-        () if begins(&[
-            "JIT compiling",
-            "JitProfile",
-            "Compiling baseline",
-            "Compiling optimized",
-            "Compiling OSR",
-        ]) =>
-        {
-            Some(Cause::Jit)
-        }
-        () if is_descriptor
-            || begins(&[
-                "VerifyClass",
-                "OpenDexFilesFromOat",
-                "dlopen",
-                "location=",
-                "AppImage:",
-                "ClassLinker",
-            ]) =>
-        {
-            Some(Cause::ClassLoading)
-        }
-        () => None,
+    if name.ends_with(" GC") {
+        return Some(Cause::Gc);
     }
+    // The descriptor of a class: `Lcom/example/Main;`.
+    let is_descriptor = name.starts_with('L') && name.ends_with(';') && !name.contains(' ');
+    if is_descriptor { Some(Cause::ClassLoading) } else { cause_by_begin(RUNNING_MARKERS, name) }
 }

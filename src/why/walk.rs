@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::cause::{Cause, Hop, PathId, Paths};
-use super::model::{CpuChange, Model, NameId, State, Thread};
+use super::model::{CpuChange, Model, NameId, SchedState, ThreadHistory};
 use super::waits::{Subject, WaitAt, is_kernel_worker, is_tracer, running_marker};
 
 /// How many threads a path may lead over. What lies further is unexplained.
@@ -92,7 +92,7 @@ struct Ready {
 
 /// A part of a thread's time that is to be split.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct ThreadStretch {
     tid: i32,
     from: u64,
     to: u64,
@@ -112,7 +112,7 @@ pub(super) struct Stretch {
 }
 
 /// Splits spans of a model.
-pub(super) struct Walk<'m> {
+pub(super) struct CauseWalk<'m> {
     model: &'m Model,
     /// A thread that came to be in the span.
     new_thread: Option<i32>,
@@ -120,18 +120,18 @@ pub(super) struct Walk<'m> {
     /// What one thread did, where nothing is followed to other threads.
     stretches: Option<Vec<Stretch>>,
     /// What is still to be split: not the machine's stack, which a hostile trace could exhaust.
-    todo: Vec<Part>,
+    todo: Vec<ThreadStretch>,
 }
 
-impl<'m> Walk<'m> {
-    pub fn new(model: &'m Model, new_thread: Option<i32>) -> Walk<'m> {
-        Walk { model, new_thread, split: Split::default(), stretches: None, todo: Vec::new() }
+impl<'m> CauseWalk<'m> {
+    pub fn new(model: &'m Model, new_thread: Option<i32>) -> CauseWalk<'m> {
+        CauseWalk { model, new_thread, split: Split::default(), stretches: None, todo: Vec::new() }
     }
 
     /// What a thread did from `from` to `to`, in the order of time, without what the threads did for which it
     /// waited. Running time has no subject: its methods and slices are not looked up.
     pub fn stretches(model: &'m Model, tid: i32, is_new: bool, from: u64, to: u64) -> Vec<Stretch> {
-        let mut walk = Walk::new(model, is_new.then_some(tid));
+        let mut walk = CauseWalk::new(model, is_new.then_some(tid));
         walk.stretches = Some(Vec::new());
         walk.explain(tid, from, to);
         let mut found = walk.stretches.unwrap_or_default();
@@ -146,14 +146,14 @@ impl<'m> Walk<'m> {
 
     /// Splits the time of a thread from `from` to `to`, ns.
     pub fn explain(&mut self, tid: i32, from: u64, to: u64) {
-        self.todo.push(Part { tid, from, to, path: Paths::EMPTY, hops: 0 });
+        self.todo.push(ThreadStretch { tid, from, to, path: Paths::EMPTY, hops: 0 });
         while let Some(part) = self.todo.pop() {
             self.explain_part(part);
         }
     }
 
-    fn explain_part(&mut self, part: Part) {
-        let Part { tid, mut from, to, .. } = part;
+    fn explain_part(&mut self, part: ThreadStretch) {
+        let ThreadStretch { tid, mut from, to, .. } = part;
         if from >= to {
             return;
         }
@@ -168,7 +168,7 @@ impl<'m> Walk<'m> {
             self.leaf(part, Cause::NotRecorded, SubjectId::Text("after the recording"), begin, to);
         }
         let to = to.min(last.max(from));
-        let part = Part { from, to, ..part };
+        let part = ThreadStretch { from, to, ..part };
         let Some(thread) = self.model.threads.get(&tid).filter(|thread| !thread.changes.is_empty()) else {
             self.leaf(part, Cause::NotRecorded, SubjectId::Text("scheduling of the thread"), from, to);
             return;
@@ -186,7 +186,7 @@ impl<'m> Walk<'m> {
                 continue;
             }
             match change.state {
-                State::Running => {
+                SchedState::Running => {
                     // The switch away from the thread is recorded at the end of its time.
                     let is_recorded = next.is_some_and(|next| next.since == end);
                     let cost = if is_recorded { self.model.costs().switch_ns } else { 0 };
@@ -194,8 +194,8 @@ impl<'m> Walk<'m> {
                     self.running(part, thread, change.cpu(), begin, recording);
                     self.leaf(part, Cause::Tracing, SubjectId::Text(SWITCHES), recording, end);
                 }
-                State::Runnable | State::Preempted => {
-                    let running = next.filter(|next| next.state == State::Running);
+                SchedState::Runnable | SchedState::Preempted => {
+                    let running = next.filter(|next| next.state == SchedState::Running);
                     let ready = Ready {
                         since: change.since,
                         until: next.map_or(last, |next| next.since),
@@ -218,7 +218,7 @@ impl<'m> Walk<'m> {
     }
 
     /// The time of a thread before its first event: it did not exist yet, or waited.
-    fn before_first_change(&mut self, part: Part, thread: &'m Thread) {
+    fn before_first_change(&mut self, part: ThreadStretch, thread: &'m ThreadHistory) {
         let Some(first) = thread.changes.first().filter(|first| first.since > part.from) else { return };
         let end = first.since.min(part.to);
         match thread.wake(first) {
@@ -240,7 +240,7 @@ impl<'m> Walk<'m> {
     }
 
     /// Goes on with what `waker` did from `from` to `to`, for which the part's thread waited.
-    fn follow(&mut self, part: Part, cause: Cause, waker: i32, from: u64, to: u64) {
+    fn follow(&mut self, part: ThreadStretch, cause: Cause, waker: i32, from: u64, to: u64) {
         let hop = Hop { cause, tid: part.tid };
         if part.hops >= MAX_HOPS {
             return self.leaf(
@@ -261,10 +261,10 @@ impl<'m> Walk<'m> {
             );
         }
         let path = self.split.paths.longer(part.path, hop);
-        self.todo.push(Part { tid: waker, from, to, path, hops: part.hops + 1 });
+        self.todo.push(ThreadStretch { tid: waker, from, to, path, hops: part.hops + 1 });
     }
 
-    fn waiting(&mut self, part: Part, at: &WaitAt<'m>, from: u64, to: u64) {
+    fn waiting(&mut self, part: ThreadStretch, at: &WaitAt<'m>, from: u64, to: u64) {
         let wait = self.model.wait(at);
         match wait.follow {
             Some(waker) => self.follow(part, wait.cause, waker, from, to),
@@ -282,7 +282,7 @@ impl<'m> Walk<'m> {
     }
 
     /// The thread was ready from `from` to `to`, which lies within `ready`, and did not run.
-    fn runnable(&mut self, part: Part, ready: Ready, from: u64, to: u64) {
+    fn runnable(&mut self, part: ThreadStretch, ready: Ready, from: u64, to: u64) {
         let model = self.model;
         let barred = self.barred_until(part.tid, ready).clamp(from, to);
         self.leaf(part, Cause::Throttled, SubjectId::None, from, barred);
@@ -344,12 +344,13 @@ impl<'m> Walk<'m> {
     }
 
     /// The thread ran on `cpu`: interrupts, and what its markers and methods say.
-    fn running(&mut self, part: Part, thread: &'m Thread, cpu: u32, from: u64, to: u64) {
+    fn running(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: u32, from: u64, to: u64) {
         let model = self.model;
         let mut at = from;
         let interrupts = model.cpus.get(&cpu).into_iter().flat_map(|cpu| cpu.interrupts_within(from, to));
         for interrupt in interrupts {
-            let (begin, end) = (interrupt.start.clamp(at, to), interrupt.end.clamp(at, to));
+            let begin = interrupt.start.clamp(at, to);
+            let end = interrupt.end.clamp(at, to);
             self.own_code(part, thread, cpu, at, begin);
             self.leaf(part, Cause::Interrupt, SubjectId::Name(interrupt.name), begin, end);
             at = end;
@@ -357,7 +358,7 @@ impl<'m> Walk<'m> {
         self.own_code(part, thread, cpu, at, to);
     }
 
-    fn own_code(&mut self, part: Part, thread: &'m Thread, cpu: u32, from: u64, to: u64) {
+    fn own_code(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: u32, from: u64, to: u64) {
         let model = self.model;
         if from >= to {
             return;
@@ -374,7 +375,7 @@ impl<'m> Walk<'m> {
         });
     }
 
-    fn in_slices(&mut self, part: Part, thread: &'m Thread, cpu: u32, from: u64, to: u64) {
+    fn in_slices(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: u32, from: u64, to: u64) {
         let model = self.model;
         let marker_ns = model.costs().marker_ns;
         thread.slices.parts(from, to, |begin, end, slice| {
@@ -401,7 +402,15 @@ impl<'m> Walk<'m> {
 
     /// The thread ran. What it would not have taken on the fastest CPU at its highest frequency is a cause of
     /// its own: the end of each stretch of one frequency.
-    fn on_cpu(&mut self, part: Part, cause: Cause, subject: SubjectId, cpu: u32, from: u64, to: u64) {
+    fn on_cpu(
+        &mut self,
+        part: ThreadStretch,
+        cause: Cause,
+        subject: SubjectId,
+        cpu: u32,
+        from: u64,
+        to: u64,
+    ) {
         let speeds = &self.model.speeds;
         let rates = self.model.cpus.get(&cpu).map(|cpu| &cpu.frequencies);
         let Some((rates, highest)) = rates.zip(speeds.highest()) else {
@@ -424,13 +433,14 @@ impl<'m> Walk<'m> {
     }
 
     /// Adds a stretch to a cause. Where events are missing, nothing is explained.
-    fn leaf(&mut self, part: Part, cause: Cause, subject: SubjectId, from: u64, to: u64) {
+    fn leaf(&mut self, part: ThreadStretch, cause: Cause, subject: SubjectId, from: u64, to: u64) {
         let model = self.model;
         let mut at = from;
         let losses = &model.losses;
         let first = losses.partition_point(|(_, end)| *end <= from);
         for (begin, end) in losses[first..].iter().take_while(|(begin, _)| *begin < to) {
-            let (begin, end) = ((*begin).clamp(at, to), (*end).clamp(at, to));
+            let begin = (*begin).clamp(at, to);
+            let end = (*end).clamp(at, to);
             self.add(part, cause, subject, at, begin);
             self.add(part, Cause::NotRecorded, SubjectId::Text("events were lost"), begin, end);
             at = end;
@@ -438,7 +448,7 @@ impl<'m> Walk<'m> {
         self.add(part, cause, subject, at, to);
     }
 
-    fn add(&mut self, part: Part, cause: Cause, subject: SubjectId, from: u64, to: u64) {
+    fn add(&mut self, part: ThreadStretch, cause: Cause, subject: SubjectId, from: u64, to: u64) {
         if from >= to {
             return;
         }

@@ -147,8 +147,8 @@ fn print_container(out: &mut dyn Write, found: &ContainerReport, json: bool) -> 
     writeln!(out, "{}: {}, {} files searched, {traces} traces", found.path, found.container, found.files)?;
     for trace in &found.traces {
         writeln!(out, "  {}: {}, {}", trace.path, trace.format, byte_size(trace.bytes))?;
-        if let Some(cure) = trace.cure {
-            writeln!(out, "    not read here: {cure}")?;
+        if let Some(hint) = trace.hint {
+            writeln!(out, "    not read here: {hint}")?;
         }
     }
     for note in &found.notes {

@@ -145,7 +145,7 @@ pub fn run(args: WhyArgs) -> anyhow::Result<Exit> {
 fn print(out: &mut dyn Write, args: &WhyArgs, new: &Explained, old: Option<&Explained>) -> io::Result<()> {
     let change = old.map(|old| difference(&new.explanations, &old.explanations));
     if args.json {
-        let spans: Vec<ExplanationJson<'_>> = new.explanations.iter().map(ExplanationJson::of).collect();
+        let spans: Vec<ExplanationJson<'_>> = new.explanations.iter().map(ExplanationJson::new).collect();
         let value =
             json!({ "spans": spans, "against": change, "missing": new.missing, "lossy": new.is_lossy });
         writeln!(out, "{value}")?;

@@ -236,7 +236,7 @@ impl TrackSink for ChromeJsonWriter {
 
     fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
         let span = state.span;
-        let state = state.state;
+        let state = state.state.name();
         let id = |out: &mut Vec<u8>| {
             let _ = write!(out, ",\"id2\":{{\"local\":\"state of {}\"}}", at.tid);
         };

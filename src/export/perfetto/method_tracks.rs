@@ -209,7 +209,7 @@ impl MethodTrack {
                     uint(out, track_descriptor::PARENT_UUID, parent);
                 }
                 if let Some(doubt) = &self.thread.doubt {
-                    string(out, track_descriptor::DESCRIPTION, doubt.as_bytes());
+                    string(out, track_descriptor::DESCRIPTION, doubt.to_string().as_bytes());
                 }
             });
         });

@@ -293,7 +293,7 @@ fn annotate(out: &mut Vec<u8>, name: &str, value: &str) {
 fn annotate_input(out: &mut Vec<u8>, input: &InputSummary) {
     annotate(out, "format", &input.format);
     annotate(out, "clock", input.clock.name());
-    annotate(out, "why", &input.why);
+    annotate(out, "why", &input.why.to_string());
     annotate(out, "offset_ns", &input.offset_ns.to_string());
     for (name, residual) in
         [("residual_median_ns", input.residual_median_ns), ("residual_p99_ns", input.residual_p99_ns)]

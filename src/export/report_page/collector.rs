@@ -9,14 +9,14 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 use super::columns::PageArrow;
 use super::tracks::{LaneKey, Name, Owner, PageTracks, TrackRole, method_thread_id};
 use crate::export::systrace::EventPrinter;
-use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackOwner};
+use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::markers::{ClockSync, Marker};
 use crate::measure::{Finder, Measured};
 use crate::timeline::{MergeSummary, MethodId, MethodName, MethodThread};
 use crate::tracks::{
     Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel,
-    OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState, TrackSink, counter_number,
+    OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState, TrackObserver, TrackSink, counter_number,
 };
 
 /// The contents of a page, as they are collected.
@@ -149,8 +149,8 @@ fn owner_of(track: &OwnTrack) -> Owner {
 }
 
 impl TrackSink for PageCollector {
-    fn head(&mut self, head: &Head) {
-        self.finder.head(head);
+    fn observer(&mut self) -> Option<&mut dyn TrackObserver> {
+        Some(&mut self.finder)
     }
 
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
@@ -159,7 +159,6 @@ impl TrackSink for PageCollector {
         let mut parts = name.splitn(2, |byte| *byte == b'|');
         let label = self.strings.id(parts.next().unwrap_or_default());
         let args = parts.next().filter(|args| !args.is_empty()).map(|args| self.strings.id(args));
-        self.finder.begin(at, ts, name);
         let slices = self.tracks.slices(TrackRole::Atrace, Owner::Thread(at.tid), Name::Main);
         slices.begin(ts, label);
         if let Some(args) = args {
@@ -168,15 +167,13 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, _: &[u8]) -> io::Result<()> {
         let slices = self.tracks.slices(TrackRole::Atrace, Owner::Thread(at.tid), Name::Main);
         slices.end(span.end, span.open);
-        self.finder.end(at, span, name);
         Ok(())
     }
 
     fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        self.finder.async_slice(pid, slice);
         let label = self.strings.id(slice.name);
         let track = slice.track.unwrap_or(slice.name);
         if slice.edge == AsyncEdge::Instant {
@@ -196,7 +193,6 @@ impl TrackSink for PageCollector {
     }
 
     fn instant(&mut self, _: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.instant(ts, name);
         if let Some(Marker::ClockSync(ClockSync::Realtime { ms })) = Marker::parse(name) {
             self.wall = Some(WallMark { ts, realtime: ms.saturating_mul(1_000_000) });
         }
@@ -206,7 +202,6 @@ impl TrackSink for PageCollector {
     }
 
     fn counter(&mut self, _: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
-        self.finder.counter(&at);
         let named = Name::Named(at.name.as_bytes());
         let (role, owner, name) = match scope {
             CounterScope::Cpu(cpu) if at.name.starts_with("frequency") => {
@@ -236,7 +231,7 @@ impl TrackSink for PageCollector {
     }
 
     fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
-        let name = self.strings.id(state.state.as_bytes());
+        let name = self.strings.id(state.state.name().as_bytes());
         let states = self.tracks.states(TrackRole::States, Owner::Thread(at.tid), Name::Main);
         states.push(state.span, name, state.cpu, state.waker);
         Ok(())
@@ -280,7 +275,6 @@ impl TrackSink for PageCollector {
     }
 
     fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.track_begin(track, ts, name);
         let label = self.strings.id(name);
         self.tracks
             .slices(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name))
@@ -288,8 +282,7 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
-        self.finder.track_slice(track, span, name);
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, _: &[u8], _: usize) -> io::Result<()> {
         self.tracks
             .slices(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name))
             .end(span.end, span.open);
@@ -297,7 +290,6 @@ impl TrackSink for PageCollector {
     }
 
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.instant(ts, name);
         let label = self.strings.id(name);
         self.tracks
             .instants(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name))
@@ -318,7 +310,6 @@ impl TrackSink for PageCollector {
         span: Span,
         frame: &TimelineFrame<'_>,
     ) -> io::Result<()> {
-        self.finder.timeline_frame(span, frame);
         let role = if frame.actual.is_some() { TrackRole::ActualFrames } else { TrackRole::ExpectedFrames };
         let jank = frame.actual.map(|actual| actual.jank).filter(|jank| jank.is_jank());
         let name = jank

@@ -115,7 +115,7 @@ fn found_threads(page: &PageCollector) -> BTreeMap<i32, FoundThread> {
         found.pid = found.pid.or(thread.tgid);
         // The kernel keeps 15 characters of a name.
         found.name.clone_from(&thread.name);
-        found.doubt.clone_from(&thread.doubt);
+        found.doubt = thread.doubt.as_ref().map(ToString::to_string);
     }
     let has_switches = !page.on_cpu_ns.is_empty();
     for track in &page.tracks.list {

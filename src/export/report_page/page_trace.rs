@@ -25,7 +25,7 @@ use crate::why;
 
 /// A trace as it is collected.
 pub(in crate::export) struct PageTrace {
-    builder: TrackBuilder<Both<PageCollector, why::Collector>>,
+    builder: TrackBuilder<Both<PageCollector, why::ModelCollector>>,
     head: Option<Head>,
     notes: Vec<String>,
     /// The trace's start, ns of its clock, once it is written.
@@ -34,7 +34,7 @@ pub(in crate::export) struct PageTrace {
 
 impl PageTrace {
     pub fn new() -> PageTrace {
-        let both = Both { first: PageCollector::default(), second: why::Collector::default() };
+        let both = Both::new(PageCollector::default(), why::ModelCollector::default());
         let builder = TrackBuilder::new(both);
         PageTrace { builder, head: None, notes: Vec::new(), start: 0 }
     }
@@ -55,7 +55,7 @@ impl PageTrace {
         summary: &MergeSummary,
         blocks: &mut BlockWriter<W>,
     ) -> io::Result<usize> {
-        let Both { first: page, second: why } = self.builder.sink();
+        let (page, why) = self.builder.sink().parts();
         let model = std::mem::take(why).into_model();
         let first = page.tracks.first();
         let start = first.into_iter().chain(summary.report.first_ts).min().unwrap_or(0);

@@ -109,7 +109,11 @@ impl TableSink<'_> {
                     tid.zip(pid).map(|(tid, pid)| tid == pid).into(),
                     traced.map(|thread| thread.trace_id).into(),
                     traced_name.into(),
-                    traced.and_then(|thread| thread.doubt.as_ref()).into(),
+                    traced
+                        .and_then(|thread| thread.doubt.as_ref())
+                        .map(ToString::to_string)
+                        .as_deref()
+                        .into(),
                 ],
             )?;
         }
@@ -254,7 +258,7 @@ pub fn push_source(
             (&input.format).into(),
             input.clock.name().into(),
             input.verdict.name().into(),
-            (&input.why).into(),
+            (&input.why.to_string()).into(),
             input.offset_ns.into(),
             input.residual_median_ns.into(),
             input.residual_p99_ns.into(),

@@ -51,12 +51,12 @@ pub fn tabulate(
     rows: &mut TraceRows,
     large: LargeTables,
 ) -> Result<Tabulated, MergeError> {
-    let why = why::Collector::up_to(MAX_STATES);
-    let both = Both { first: TableSink::new(rows, large), second: why };
+    let why = why::ModelCollector::up_to(MAX_STATES);
+    let both = Both::new(TableSink::new(rows, large), why);
     let mut tables = TraceTables { builder: TrackBuilder::new(both), head: None };
     let summary = timeline::merge(inputs, &mut tables, options)?;
     let TraceTables { mut builder, head } = tables;
-    let Both { first: sink, second: why } = builder.sink();
+    let (sink, why) = builder.sink().parts();
     if let Some(model) = std::mem::take(why).into_whole_model() {
         push_causes(&model, sink.rows)?;
     }
@@ -66,12 +66,12 @@ pub fn tabulate(
 
 /// Receives a timeline, and makes the rows of its trace.
 struct TraceTables<'r> {
-    builder: TrackBuilder<Both<TableSink<'r>, why::Collector>>,
+    builder: TrackBuilder<Both<TableSink<'r>, why::ModelCollector>>,
     head: Option<Head>,
 }
 
 impl<'r> SinkAdapter for TraceTables<'r> {
-    type Next = TrackBuilder<Both<TableSink<'r>, why::Collector>>;
+    type Next = TrackBuilder<Both<TableSink<'r>, why::ModelCollector>>;
 
     fn next(&mut self) -> &mut Self::Next {
         &mut self.builder

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::open_slices::{CpuTimes, SliceStacks};
-use crate::formats::{CounterValue, Event, EventType, Head, TimelineFrame, event_catalog};
+use crate::formats::{CounterValue, Event, EventType, event_catalog};
 use crate::measure::Finder;
 use crate::tables::{Cell, TableId, TraceRows};
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, ThreadState, TrackSink, counter_number,
+    Task, Tasks, ThreadState, TrackObserver, TrackSink, counter_number,
 };
 
 /// The tables that are large, and are empty unless they are wanted.
@@ -192,20 +192,19 @@ fn at(ts: u64) -> Span {
     Span { start: ts, end: ts, open: false }
 }
 
+/// Frames get no row of the table `slice`, which is of slices that nest: they have a table of their own.
 impl TrackSink for TableSink<'_> {
-    fn head(&mut self, head: &Head) {
-        self.finder.head(head);
+    fn observer(&mut self) -> Option<&mut dyn TrackObserver> {
+        Some(&mut self.finder)
     }
 
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, at: Task, ts: u64, _: &[u8]) -> io::Result<()> {
         let id = self.new_id();
         self.slices.begin(at.tid, id, self.cpu_times.at(at.tid, ts));
-        self.finder.begin(at, ts, name);
         Ok(())
     }
 
     fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
-        self.finder.end(at, span, name);
         let Some(slice) = self.slices.end(&at.tid, ns(span)) else { return Ok(()) };
         let cpu_now = self.cpu_times.at(at.tid, span.end);
         let row = SliceRow {
@@ -224,7 +223,6 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        self.finder.async_slice(pid, slice);
         let key = || (pid, slice.track.unwrap_or(slice.name).to_vec(), slice.cookie);
         match slice.edge {
             AsyncEdge::Begin => {
@@ -264,7 +262,6 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn instant(&mut self, _: &Tasks, thread: Task, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.instant(ts, name);
         let row = SliceRow {
             id: self.new_id(),
             parent: self.slices.innermost(&thread.tid),
@@ -278,7 +275,6 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn counter(&mut self, _: &Tasks, scope: CounterScope, counter: CounterSample<'_>) -> io::Result<()> {
-        self.finder.counter(&counter);
         let (scope, pid, cpu) = match scope {
             CounterScope::Process(pid) => ("process", Some(pid), None),
             CounterScope::Cpu(cpu) => ("cpu", None, Some(cpu)),
@@ -331,7 +327,7 @@ impl TrackSink for TableSink<'_> {
             TableId::ThreadState,
             [
                 utid.into(),
-                state.state.into(),
+                state.state.name().into(),
                 state.cpu.into(),
                 waker.into(),
                 Cell::Int(0),
@@ -379,15 +375,13 @@ impl TrackSink for TableSink<'_> {
         )
     }
 
-    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.track_begin(track, ts, name);
+    fn track_begin(&mut self, track: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
         let id = self.new_id();
         self.track_slices.begin(track.id.0, id, None);
         Ok(())
     }
 
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
-        self.finder.track_slice(track, span, name);
         let Some(slice) = self.track_slices.end(&track.id.0, ns(span)) else { return Ok(()) };
         let (pid, tid) = track.place();
         let name = text(name);
@@ -408,7 +402,6 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.finder.instant(ts, name);
         let (pid, tid) = track.place();
         let name = text(name);
         let label = track.label();
@@ -423,12 +416,6 @@ impl TrackSink for TableSink<'_> {
             ..SliceRow::default()
         };
         self.slice(&row, at(ts))
-    }
-
-    /// The table `slice` is of slices that nest: frames have a table of their own.
-    fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
-        self.finder.timeline_frame(span, frame);
-        Ok(())
     }
 
     fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {

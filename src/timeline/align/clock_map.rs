@@ -49,7 +49,7 @@ impl ClockMap {
         y.max(0) as u64
     }
 
-    /// What the map adds at the reading `x`, ns.
+    /// The ns that the map adds at the reading `x`, ns.
     pub fn offset_at(&self, x: u64) -> i64 {
         (self.map(x) as i64).wrapping_sub(x as i64)
     }
@@ -116,8 +116,10 @@ pub fn counter_hz(snapshots: &Snapshots) -> Option<u64> {
 /// The counter's frequency, Hz, measured from the first to the last snapshot: for CPUs that do not report it.
 fn measured_hz(snapshots: &Snapshots) -> Option<u64> {
     let reading = |s: &crate::clock::Snapshot| Some((s.counter?, s.monotonic_raw));
-    let (first, last) = (reading(snapshots.list.first()?)?, reading(snapshots.list.last()?)?);
-    let (ticks, ns) = (last.0.checked_sub(first.0)?, last.1.checked_sub(first.1).filter(|ns| *ns > 0)?);
+    let first = reading(snapshots.list.first()?)?;
+    let last = reading(snapshots.list.last()?)?;
+    let ticks = last.0.checked_sub(first.0)?;
+    let ns = last.1.checked_sub(first.1).filter(|ns| *ns > 0)?;
     u64::try_from(u128::from(ticks) * 1_000_000_000 / u128::from(ns)).ok().filter(|hz| *hz > 0)
 }
 
@@ -134,7 +136,8 @@ pub fn segments(snapshots: &Snapshots, from: Clock, to: Clock) -> Vec<ClockMap> 
     let mut last: Option<(i128, i128)> = None;
     for (x, y) in readings(snapshots, from).zip(readings(snapshots, to)).filter_map(|(x, y)| Some((x?, y?))) {
         let stepped = last.is_none_or(|(x0, y0)| {
-            let (dx, dy) = (x - x0, y - y0);
+            let dx = x - x0;
+            let dy = y - y0;
             dx <= 0 || dy <= 0 || (dy - dx).abs() > STEP_NS + dx.max(dy) * STEP_PPM / 1_000_000
         });
         let (Ok(point_x), Ok(point_y)) = (i64::try_from(x), i64::try_from(y)) else { continue };

@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, HashMap};
 use super::clock_map::ClockMap;
 use super::kernel_evidence::{KernelEvidence, ThreadActivity};
 use super::method_evidence::MethodEvidence;
-use super::placement::ThreadIdentity;
+use super::placement::{IdentityDoubt, ThreadIdentity};
 use super::residuals::{self, Residuals, geometric_mean};
 use crate::formats::art_method::{MethodTrace, TracedThread};
 
@@ -89,9 +89,14 @@ struct KernelThreads<'k> {
 
 impl<'k> KernelThreads<'k> {
     fn new(pid: Option<i32>, observed: &'k KernelEvidence) -> KernelThreads<'k> {
-        let (by_comm, by_low_id) = (HashMap::new(), HashMap::new());
-        let (with_marks, leaders) = (Vec::new(), Vec::new());
-        let mut threads = KernelThreads { observed, pid, by_comm, by_low_id, with_marks, leaders };
+        let mut threads = KernelThreads {
+            observed,
+            pid,
+            by_comm: HashMap::new(),
+            by_low_id: HashMap::new(),
+            with_marks: Vec::new(),
+            leaders: Vec::new(),
+        };
         for (tid, seen) in &observed.threads {
             if seen.tgid == pid && !seen.marks.is_empty() {
                 threads.with_marks.push(*tid);
@@ -166,16 +171,16 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec
     let kernel = KernelThreads::new(trace.header().pid, observed);
     // Threads of one name have the same candidates. These are found once.
     let mut by_name: HashMap<&str, Vec<i32>> = HashMap::new();
-    let (mut checked, mut own) = (0, 0);
+    let mut checked = 0;
+    let mut own = 0;
     let mut all: Vec<(Vec<i32>, Vec<i32>)> = Vec::with_capacity(trace.threads().len());
     for thread in trace.threads() {
         let nameless;
-        let allowed = match thread.name.is_empty() {
-            true => {
-                nameless = kernel.allowed(thread);
-                &nameless
-            }
-            false => by_name.entry(&thread.name).or_insert_with(|| kernel.allowed(thread)),
+        let allowed = if thread.name.is_empty() {
+            nameless = kernel.allowed(thread);
+            &nameless
+        } else {
+            by_name.entry(&thread.name).or_insert_with(|| kernel.allowed(thread))
         };
         let with_id = kernel.with_id(thread).filter(|tid| allowed.binary_search(tid).is_ok());
         let mut with_id: Vec<i32> = with_id.collect();
@@ -186,9 +191,8 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec
         all.push((if few { allowed.clone() } else { Vec::new() }, with_id));
     }
     let ids_are_the_kernels = own > 0 && own * 10 >= checked * 9;
-    let narrowed = |(allowed, with_id): (Vec<i32>, Vec<i32>)| match ids_are_the_kernels {
-        true if !with_id.is_empty() => with_id,
-        _ => allowed,
+    let narrowed = |(allowed, with_id): (Vec<i32>, Vec<i32>)| {
+        if ids_are_the_kernels && !with_id.is_empty() { with_id } else { allowed }
     };
     all.into_iter().map(narrowed).collect()
 }
@@ -200,17 +204,17 @@ pub fn without_recording(trace: &MethodTrace<'_>) -> Vec<ThreadIdentity> {
     let own_id = |t: &TracedThread<'_>| {
         trace.header().version >= 4 || (pid == i32::try_from(t.id).ok() && t.name == "main")
     };
-    let of = |thread: &TracedThread<'_>| ThreadIdentity {
+    let identity = |thread: &TracedThread<'_>| ThreadIdentity {
         tid: own_id(thread).then(|| i32::try_from(thread.id).ok()).flatten(),
         tgid: pid,
         doubt: None,
     };
-    trace.threads().iter().map(of).collect()
+    trace.threads().iter().map(identity).collect()
 }
 
 /// The kernel thread that fits a traced thread best so far. The clearest choice is the largest.
 #[derive(Debug, Clone, Copy)]
-struct Choice {
+struct ThreadMatch {
     /// The ratio of the second-best kernel thread's residual to the best one's.
     ratio: f64,
     /// Index of the traced thread.
@@ -218,25 +222,25 @@ struct Choice {
     tid: i32,
 }
 
-impl Ord for Choice {
-    fn cmp(&self, other: &Choice) -> Ordering {
+impl Ord for ThreadMatch {
+    fn cmp(&self, other: &ThreadMatch) -> Ordering {
         self.ratio.total_cmp(&other.ratio).then(self.thread.cmp(&other.thread)).then(self.tid.cmp(&other.tid))
     }
 }
 
-impl PartialOrd for Choice {
-    fn partial_cmp(&self, other: &Choice) -> Option<Ordering> {
+impl PartialOrd for ThreadMatch {
+    fn partial_cmp(&self, other: &ThreadMatch) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Choice {
-    fn eq(&self, other: &Choice) -> bool {
+impl PartialEq for ThreadMatch {
+    fn eq(&self, other: &ThreadMatch) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Choice {}
+impl Eq for ThreadMatch {}
 
 /// Decides which kernel thread each thread is; `segments` turn the trace's clock into the timeline's.
 pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadIdentity> {
@@ -251,11 +255,12 @@ pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadI
     // The clearest decision comes first: a kernel thread that is assigned is no longer a candidate for traced
     // threads that ran at the same time.
     let choose = |fits: &[Vec<(i32, Residuals)>], thread: usize| {
-        clearest(&fits[thread], evidence, thread).map(|(tid, ratio)| Choice { ratio, thread, tid })
+        clearest(&fits[thread], evidence, thread).map(|(tid, ratio)| ThreadMatch { ratio, thread, tid })
     };
-    let mut choices: BinaryHeap<Choice> = (0..count).filter_map(|thread| choose(&fits, thread)).collect();
+    let mut choices: BinaryHeap<ThreadMatch> =
+        (0..count).filter_map(|thread| choose(&fits, thread)).collect();
     while let Some(choice) = choices.pop() {
-        let Choice { thread, tid, .. } = choice;
+        let ThreadMatch { thread, tid, .. } = choice;
         // The choice may be an earlier one of a thread that has lost candidates since.
         if decided[thread].is_some() || choose(&fits, thread) != Some(choice) {
             continue;
@@ -277,11 +282,10 @@ pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadI
         }
     }
     let undecided = |thread: usize| {
-        let tids: Vec<String> = fits[thread].iter().map(|(tid, _)| tid.to_string()).collect();
-        let doubt = match tids.as_slice() {
-            [] => "no thread of the recording has its name and process".to_owned(),
-            [one] => format!("thread {one} has its name, but did something else"),
-            _ => format!("threads {} have its name, and nothing tells them apart", tids.join(", ")),
+        let doubt = match fits[thread].as_slice() {
+            [] => IdentityDoubt::NoThread,
+            [(tid, _)] => IdentityDoubt::DidSomethingElse(*tid),
+            several => IdentityDoubt::Several(several.iter().map(|(tid, _)| *tid).collect()),
         };
         ThreadIdentity { tid: None, tgid: evidence.trace.header().pid, doubt: Some(doubt) }
     };
@@ -318,7 +322,8 @@ fn clearest(fits: &[(i32, Residuals)], evidence: &Evidence<'_, '_>, thread: usiz
 /// Whether the records of two threads of the trace overlap in time: such threads cannot be the same kernel
 /// thread.
 fn overlap(evidence: &Evidence<'_, '_>, a: usize, b: usize) -> bool {
-    let (a, b) = (&evidence.threads[a], &evidence.threads[b]);
+    let a = &evidence.threads[a];
+    let b = &evidence.threads[b];
     a.first <= b.last && b.first <= a.last
 }
 

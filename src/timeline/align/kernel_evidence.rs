@@ -40,7 +40,7 @@ pub struct ThreadActivity {
     /// Time of the thread's latest event, ns of the timeline.
     pub last: u64,
     /// Begins and ends of the thread's slices.
-    pub marks: Vec<SliceMark>,
+    pub marks: Vec<SliceEdge>,
     /// Switches onto (`true`) and off a CPU, until [`ThreadActivity::finish`].
     switches: Vec<(u64, bool)>,
     /// Stretches on a CPU: begin, end, and the sum of all stretches before, ns.
@@ -49,7 +49,7 @@ pub struct ThreadActivity {
 
 /// The begin or the end of a slice.
 #[derive(Debug, Clone, Copy)]
-pub struct SliceMark {
+pub struct SliceEdge {
     /// Time of the begin or end, ns of the timeline.
     pub ts: u64,
     /// The number of the slice's name ([`KernelEvidence::names`]), or [`UNKNOWN_NAME`].
@@ -116,7 +116,7 @@ impl KernelEvidence {
         let activity = self.activity(event.tid, event.ts);
         activity.tgid = activity.tgid.or(pid.filter(|p| *p > 0));
         if room {
-            activity.marks.push(SliceMark { ts: event.ts, name, begin });
+            activity.marks.push(SliceEdge { ts: event.ts, name, begin });
         }
     }
 
@@ -213,7 +213,8 @@ impl ThreadActivity {
             }
         }
         self.switches.sort_by_key(|s| s.0);
-        let (mut since, mut sum) = (None, 0);
+        let mut since = None;
+        let mut sum = 0;
         for (ts, on) in std::mem::take(&mut self.switches) {
             if on {
                 since = Some(ts);
@@ -250,7 +251,8 @@ impl ThreadActivity {
     /// The thread's time on a CPU from `from` to `to`, ns; `None` where the recordings do not cover both
     /// times.
     pub fn on_cpu(&self, from: u64, to: u64) -> Option<u64> {
-        let (first, last) = (self.on_cpu.first()?.0, self.on_cpu.last()?.1);
+        let first = self.on_cpu.first()?.0;
+        let last = self.on_cpu.last()?.1;
         (from >= first && to <= last && from <= to).then(|| self.on_cpu_until(to) - self.on_cpu_until(from))
     }
 }
@@ -258,7 +260,7 @@ impl ThreadActivity {
 #[cfg(test)]
 impl ThreadActivity {
     /// A thread with these begins and ends of slices.
-    pub fn with_marks(marks: Vec<SliceMark>) -> ThreadActivity {
+    pub fn with_marks(marks: Vec<SliceEdge>) -> ThreadActivity {
         ThreadActivity { marks, ..ThreadActivity::default() }
     }
 
@@ -302,7 +304,8 @@ mod tests {
         let main = &evidence.threads[&7];
         assert_eq!(main.tgid, Some(5));
         assert!(main.comms.iter().any(|comm| comm == b"main"));
-        let (outer, inner) = (evidence.names[&b"outer"[..]], evidence.names[&b"inner"[..]]);
+        let outer = evidence.names[&b"outer"[..]];
+        let inner = evidence.names[&b"inner"[..]];
         let marks: Vec<_> = main.marks.iter().map(|m| (m.ts / 1_000, m.name, m.begin)).collect();
         assert_eq!(
             marks,
@@ -324,7 +327,8 @@ mod tests {
     fn the_stretch_in_which_art_suspends_all_threads_is_kept() {
         let text = " a-9 (    5) [000] ...1 1.5: tracing_mark_write: B|5|Mutator threads suspended for Start\n \
                     a-9 (    5) [000] ...1 1.6: tracing_mark_write: E|5\n";
-        let (mut evidence, map) = (KernelEvidence::default(), ClockMap::default());
+        let mut evidence = KernelEvidence::default();
+        let map = ClockMap::default();
         let mut pass = EvidencePass { map: &map, evidence: Some(&mut evidence), duplicates: None };
         ftrace_text::read(text.as_bytes(), Order::Any, &mut pass).unwrap();
         evidence.finish();

@@ -89,7 +89,7 @@ impl Readings {
     /// The readings for the records of `trace`. Where the clock was set back to before the start, the time
     /// since the start is negative; as an unsigned 32-bit number of µs it then appears as more than 35
     /// minutes.
-    pub fn of(trace: &MethodTrace<'_>) -> Readings {
+    pub fn new(trace: &MethodTrace<'_>) -> Readings {
         let may_be_negative = trace.has_32_bit_times() && !trace.may_wrap();
         let negative_from = if may_be_negative { WRAP_NS / 2 } else { u64::MAX };
         Readings { start_ns: trace.header().start_ns(), negative_from }
@@ -107,7 +107,7 @@ impl Readings {
 /// number of each marker name.
 pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<MethodEvidence> {
     let names = marker_names(trace.methods(), markers);
-    let readings = Readings::of(trace);
+    let readings = Readings::new(trace);
     let mut threads: Vec<MethodEvidence> = vec![MethodEvidence::default(); trace.threads().len()];
     let mut before: Vec<Option<(u64, Option<u64>)>> = vec![None; threads.len()];
     let _pass = Pass::begin("looking for the clock", trace.record_bytes());
@@ -115,7 +115,8 @@ pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<
         let Some(x) = record.wall.map(|x| readings.at(x)) else { continue };
         let Some(thread) = threads.get_mut(record.thread as usize) else { continue };
         if thread.records == 0 {
-            (thread.first, thread.last) = (x, x);
+            thread.first = x;
+            thread.last = x;
         }
         thread.last = thread.last.max(x);
         let previous = before[record.thread as usize].replace((x, record.cpu));

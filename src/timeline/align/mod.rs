@@ -13,15 +13,18 @@ pub(super) mod kernel_evidence;
 pub(super) mod method_evidence;
 mod offset_histogram;
 pub(super) mod placement;
+pub(super) mod reason;
 mod residuals;
 
-use self::candidates::{Candidate, MAX_RESIDUAL_NS, START_RESOLUTION_NS, candidates, choose};
+use self::candidates::{ChosenPlace, MAX_RESIDUAL_NS, START_RESOLUTION_NS, candidates, choose};
 use self::clock_map::{ClockMap, ReferenceClock};
 use self::identity::Evidence;
 use self::kernel_evidence::KernelEvidence;
 use self::placement::{Finding, MergeOptions, Placement};
+use self::reason::{NoPlace, PlaceBasis, Trial};
 use self::residuals::{MatchedPair, Residuals, correct};
 use super::summary::Verdict;
+use crate::art::ClockMode;
 use crate::clock::Clock;
 use crate::formats::art_method::{MethodTrace, Tracer, YEAR_2001_NS};
 use crate::statistics::median;
@@ -31,14 +34,17 @@ use crate::statistics::median;
 pub enum AlignError {
     /// Neither the recording's snapshots nor a comparison of the two files decides where it began.
     #[error(
-        "{name}: nothing tells when this method trace began on the recording's clock: {why}. Say it with \
-         --clock (realtime, mono, boot, cpu-counter) or with --offset (ns to add to its times)"
+        "{name}: nothing tells when this method trace began on the recording's clock: {why} ({}). Say it with \
+         --clock (realtime, mono, boot, cpu-counter) or with --offset (ns to add to its times)",
+        joined(.trials)
     )]
     Unplaced {
         /// The path as given.
         name: String,
-        /// What was tried, and why none of it decides the place: a sentence for people.
-        why: String,
+        /// Why none of the places that were tried is chosen.
+        why: NoPlace,
+        /// The places that were tried.
+        trials: Vec<Trial>,
     },
     /// Its records have no times.
     #[error(
@@ -49,6 +55,11 @@ pub enum AlignError {
         /// The path as given.
         name: String,
     },
+}
+
+/// The places that were tried, for people.
+fn joined(trials: &[Trial]) -> String {
+    trials.iter().map(Trial::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// The least number of enters and exits matched with markers that suffices to correct and to prove a place.
@@ -81,17 +92,15 @@ pub fn align(
     let threads = method_evidence::collect(trace, &kernel.names);
     let candidate_tids = identity::candidates(trace, kernel);
     let evidence = Evidence { trace, threads, kernel, candidate_tids };
-    let mut explain = Vec::new();
-    let (candidates, untried) = candidates(&evidence, reference, options, &mut explain);
+    let mut trials = Vec::new();
+    let (candidates, untried) = candidates(&evidence, reference, options, &mut trials);
     // The readings of a snapshot may be apart by as much as `took` ns, so each of two candidates may be
     // off by as much.
     let same = START_RESOLUTION_NS + 2 * reference.snapshots.list.iter().map(|s| s.took).max().unwrap_or(0);
-    let chosen = choose(candidates, &untried, same, options, &mut explain);
-    let (candidate, why) = chosen.map_err(|why| AlignError::Unplaced {
-        name: name.to_owned(),
-        why: format!("{why} ({})", explain.join("; ")),
-    })?;
-    Ok(settle(&evidence, candidate, why, explain))
+    match choose(candidates, &untried, same, options, &mut trials) {
+        Ok(choice) => Ok(settle(&evidence, choice, trials)),
+        Err(why) => Err(AlignError::Unplaced { name: name.to_owned(), why, trials }),
+    }
 }
 
 /// The place of a method trace without a recording, or with one that has no events: the trace's own clock is
@@ -102,14 +111,12 @@ fn without_recording(
     options: &MergeOptions,
 ) -> Placement {
     let clock = options.clock.unwrap_or_else(|| usual_clock(trace));
-    let why = match (options.offset_ns, trace.header().clock) {
-        (Some(_), _) => "by --offset".to_owned(),
-        (None, crate::art::ClockMode::ThreadCpu) => {
-            "no recording to compare with; each thread's times are its own CPU time".to_owned()
-        }
-        _ => "no recording to compare with: its own times are kept".to_owned(),
+    let basis = if options.offset_ns.is_some() {
+        PlaceBasis::OffsetOption
+    } else {
+        PlaceBasis::NoRecording { is_cpu_time: trace.header().clock == ClockMode::ThreadCpu }
     };
-    let finding = Finding { clock, why, ..Finding::default() };
+    let finding = Finding { clock, basis, ..Finding::default() };
     Placement {
         start: trace.header().start_ns(),
         segments: match options.offset_ns {
@@ -127,14 +134,15 @@ fn without_recording(
 
 /// Makes the placement of the chosen candidate: corrects its clock maps by the matched pairs, and decides
 /// which kernel thread each thread of the trace is.
-fn settle(evidence: &Evidence<'_, '_>, candidate: Candidate, why: String, explain: Vec<String>) -> Placement {
-    let of = |which: fn(&Residuals) -> &[MatchedPair]| -> Vec<MatchedPair> {
+fn settle(evidence: &Evidence<'_, '_>, choice: ChosenPlace, trials: Vec<Trial>) -> Placement {
+    let ChosenPlace { candidate, basis } = choice;
+    let all = |which: fn(&Residuals) -> &[MatchedPair]| -> Vec<MatchedPair> {
         candidate.fits.iter().flatten().flat_map(|f| which(f).iter().copied()).collect()
     };
-    let mut pairs = of(|f| &f.pairs);
+    let mut pairs = all(|fit| &fit.pairs);
     let by_markers = pairs.len() >= MIN_MARKER_PAIRS;
     if !by_markers {
-        pairs = of(|f| &f.switches);
+        pairs = all(|fit| &fit.switches);
     }
     if candidate.doubtful {
         pairs.clear();
@@ -156,7 +164,7 @@ fn settle(evidence: &Evidence<'_, '_>, candidate: Candidate, why: String, explai
         segments,
         changes,
         identities,
-        finding: Finding { clock: candidate.clock, why, explain, ..Finding::default() },
+        finding: Finding { clock: candidate.clock, basis, trials, ..Finding::default() },
     };
     let mut apart: Vec<u64> = corrected.iter().map(|p| p.apart.unsigned_abs()).collect();
     let mut curve: Vec<u64> = Vec::new();
@@ -173,8 +181,8 @@ fn settle(evidence: &Evidence<'_, '_>, candidate: Candidate, why: String, explai
     let finding = &mut placement.finding;
     finding.median = median(residuals.iter().copied());
     finding.p99 = p99;
-    finding.verdict = match (finding.median, candidate.apart) {
-        _ if candidate.doubtful && candidate.apart.is_none() => Verdict::Assumed,
+    finding.verdict = match (finding.median, candidate.residual_ns) {
+        _ if candidate.doubtful && candidate.residual_ns.is_none() => Verdict::Assumed,
         _ if candidate.doubtful => Verdict::Consistent,
         (Some(ns), _) if ns <= 100_000 && by_markers => Verdict::Proven,
         (Some(ns), _) if ns <= 50_000 && residuals.len() >= 32 => Verdict::Proven,

@@ -4,6 +4,7 @@
 use super::clock_map::ClockMap;
 use super::kernel_evidence::{KernelEvidence, ThreadActivity};
 use super::method_evidence::{MethodEvidence, NamedEdge};
+use crate::statistics::median;
 
 /// Offsets no further apart than this, ns, count as one. Even the intervals between regular calls vary by
 /// more than this.
@@ -89,7 +90,7 @@ fn agreed(block: &[NamedEdge], seen: &ThreadActivity) -> Option<(i64, i64, usize
         }
     }
     let (count, from, end) = best;
-    let offset = offsets[from..end][count / 2];
+    let offset = median(offsets[from..end].iter().copied())?;
     let others = offsets.iter().zip(&counts).filter(|(o, _)| o.abs_diff(offset) > 10 * BIN_WIDTH_NS as u64);
     let second = others.map(|(_, n)| *n).max().unwrap_or(0);
     let enough = count >= 8
@@ -100,7 +101,7 @@ fn agreed(block: &[NamedEdge], seen: &ThreadActivity) -> Option<(i64, i64, usize
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernel_evidence::SliceMark;
+    use super::super::kernel_evidence::SliceEdge;
     use super::*;
 
     /// Irregular times of calls, ns of the trace's clock.
@@ -110,7 +111,7 @@ mod tests {
         let edge =
             |(n, ms): (usize, &u64)| NamedEdge { record: n as u64, x: ms * 1_000_000, name: 0, begin: true };
         let edges: Vec<NamedEdge> = CALLS.iter().enumerate().map(edge).collect();
-        let mark = |(n, edge): (usize, &NamedEdge)| SliceMark {
+        let mark = |(n, edge): (usize, &NamedEdge)| SliceEdge {
             ts: edge.x + mark_offset_ns(n),
             name: 0,
             begin: true,
@@ -126,6 +127,14 @@ mod tests {
         let (threads, kernel) = evidence(|n| 9_000_000_000 + (n as u64 % 3) * 1_000);
         let map = most_frequent_offset(&threads, &[vec![7]], &kernel).unwrap();
         assert!(map.offset_at(100_000_000).abs_diff(9_000_001_000) <= 1_000);
+    }
+
+    #[test]
+    fn the_offset_is_the_median_of_those_that_agree() {
+        // Six calls have one offset and six another one: their middle lies between both.
+        let (threads, kernel) = evidence(|n| 9_000_000_000 + (n as u64 % 2) * 1_000);
+        let map = most_frequent_offset(&threads, &[vec![7]], &kernel).unwrap();
+        assert_eq!(map.offset_at(100_000_000), 9_000_000_500);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! A method trace's place on the timeline: its clock, and which kernel thread each of its threads is.
 
+use std::fmt;
+
 use super::clock_map::ClockMap;
+use super::reason::{PlaceBasis, Trial};
 use crate::clock::Clock;
 use crate::timeline::summary::Verdict;
 
@@ -20,8 +23,35 @@ pub struct ThreadIdentity {
     pub tid: Option<i32>,
     /// The thread's process, where it is known.
     pub tgid: Option<i32>,
-    /// Why `tid` is missing or not certain.
-    pub doubt: Option<String>,
+    /// Why `tid` is missing.
+    pub doubt: Option<IdentityDoubt>,
+}
+
+/// Why it is not known which of the kernel's threads a thread of a method trace is. Displayed as a sentence for
+/// people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdentityDoubt {
+    /// No thread of the recording has its name and process.
+    NoThread,
+    /// Only this thread has its name and process, and did something else.
+    DidSomethingElse(i32),
+    /// These threads have its name and process, and nothing tells them apart.
+    Several(Vec<i32>),
+}
+
+impl fmt::Display for IdentityDoubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IdentityDoubt::NoThread => f.write_str("no thread of the recording has its name and process"),
+            IdentityDoubt::DidSomethingElse(tid) => {
+                write!(f, "thread {tid} has its name, but did something else")
+            }
+            IdentityDoubt::Several(tids) => {
+                let tids: Vec<String> = tids.iter().map(i32::to_string).collect();
+                write!(f, "threads {} have its name, and nothing tells them apart", tids.join(", "))
+            }
+        }
+    }
 }
 
 /// A method trace's place on the timeline.
@@ -48,14 +78,14 @@ pub struct Finding {
     pub clock: Clock,
     /// How sure the place is.
     pub verdict: Verdict,
-    /// Why this place was chosen: a sentence for people.
-    pub why: String,
+    /// Why this place was chosen.
+    pub basis: PlaceBasis,
     /// Median of the residuals, ns.
     pub median: Option<u64>,
     /// 99th percentile of the residuals, ns.
     pub p99: Option<u64>,
-    /// What was tried and found, line by line, for `--explain`.
-    pub explain: Vec<String>,
+    /// The places that were tried, for `--explain`.
+    pub trials: Vec<Trial>,
 }
 
 impl Default for Finding {
@@ -63,10 +93,10 @@ impl Default for Finding {
         Finding {
             clock: Clock::Unknown,
             verdict: Verdict::Assumed,
-            why: String::new(),
+            basis: PlaceBasis::NotPlaced,
             median: None,
             p99: None,
-            explain: Vec::new(),
+            trials: Vec::new(),
         }
     }
 }

@@ -109,7 +109,8 @@ pub fn compare(
     }
     let mut drift = Drift::default();
     for gap in &thread.gaps {
-        let (from, to) = (time(gap.record - 1, gap.from), time(gap.record, gap.to));
+        let from = time(gap.record - 1, gap.from);
+        let to = time(gap.record, gap.to);
         let moved = [from, to].map(|at| at.saturating_add_signed(drift.now));
         if let Some(on_cpu) = activity.on_cpu(moved[0], moved[1]) {
             residuals.cpu_time.push(on_cpu.abs_diff(gap.cpu));
@@ -144,7 +145,8 @@ const MAX_RUNNING_AROUND_GAP_NS: u64 = 100_000;
 fn off_cpu_switches(gap: &OffCpuGap, activity: &ThreadActivity, [from, to]: [u64; 2]) -> Option<(u64, u64)> {
     let slack = WINDOW_NS as u64 / 8;
     let (off, on) = activity.longest_off_cpu(from.saturating_sub(slack), to.saturating_add(slack))?;
-    let (long, rest) = (gap.to.saturating_sub(gap.from), on - off);
+    let long = gap.to.saturating_sub(gap.from);
+    let rest = on - off;
     // The stretch's two times are cut to µs.
     (rest <= long + 2_000 && long - rest.min(long) <= MAX_RUNNING_AROUND_GAP_NS).then_some((off, on))
 }
@@ -234,11 +236,14 @@ fn change(
     }
     // The change is put where the total cost is least: the costs by the first map of all items before the
     // change, plus the costs by the second map of all items from the change on.
-    let (mut sum, mut least, mut at) = (0, 0, 0);
+    let mut sum = 0;
+    let mut least = 0;
+    let mut at = 0;
     for (n, (_, _, gain)) in items.iter().enumerate() {
         sum += gain;
         if sum < least {
-            (least, at) = (sum, n + 1);
+            least = sum;
+            at = n + 1;
         }
     }
     Some(items.get(at).map_or(thread.records, |(_, from, _)| *from))
@@ -287,11 +292,11 @@ fn corrections(pairs: &[MatchedPair]) -> Vec<(i64, i64)> {
     let mut corrections = Vec::new();
     let mut contradicted = false;
     for stretch in pairs.chunks(2 * PAIRS_PER_CORRECTION) {
-        let of = |begin: bool| -> Option<i64> {
+        let median_of = |begin: bool| -> Option<i64> {
             let apart: Vec<i64> = stretch.iter().filter(|p| p.begin == begin).map(|p| p.apart).collect();
             if apart.len() < PAIRS_PER_CORRECTION / 4 { None } else { median(apart) }
         };
-        let (Some(enter), Some(exit)) = (of(true), of(false)) else { continue };
+        let Some((enter, exit)) = median_of(true).zip(median_of(false)) else { continue };
         contradicted |= enter < -ROUNDING_NS || exit > ROUNDING_NS;
         let middle = stretch[stretch.len() / 2].at as i64;
         corrections.push((middle, enter.midpoint(exit)));
@@ -302,7 +307,7 @@ fn corrections(pairs: &[MatchedPair]) -> Vec<(i64, i64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernel_evidence::SliceMark;
+    use super::super::kernel_evidence::SliceEdge;
     use super::*;
 
     const WHOLE_RECORDING: (u64, u64) = (0, u64::MAX);
@@ -310,7 +315,8 @@ mod tests {
     /// Four calls of one method, 100 µs long, at 1, 2, 3 and 4 ms of the trace's clock.
     fn four_calls() -> MethodEvidence {
         let edge = |n: u64| {
-            let (call, begin) = (n / 2, n.is_multiple_of(2));
+            let call = n / 2;
+            let begin = n.is_multiple_of(2);
             let x = (call + 1) * 1_000_000 + if begin { 0 } else { 100_000 };
             NamedEdge { record: n, x, name: 0, begin }
         };
@@ -322,7 +328,7 @@ mod tests {
     fn four_slices() -> ThreadActivity {
         let mark = |edge: &NamedEdge| {
             let ts = edge.x + 10_000_000;
-            SliceMark { ts: if edge.begin { ts + 3_000 } else { ts - 2_000 }, name: 0, begin: edge.begin }
+            SliceEdge { ts: if edge.begin { ts + 3_000 } else { ts - 2_000 }, name: 0, begin: edge.begin }
         };
         let marks = four_calls().edges.iter().map(mark).collect();
         ThreadActivity::with_marks(marks)

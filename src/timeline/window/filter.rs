@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::state::State;
+use super::state::WindowState;
 use crate::formats::{
     CounterValue, CpuCount, Event, EventType, EventTypeId, Order, OwnedTrackEvent, SinkAdapter,
     TimelineFrame, Track, TrackEvent, TrackEventKind,
@@ -23,10 +23,10 @@ pub struct WindowFilter<'a> {
     edges_in_order: bool,
     /// By event type.
     kinds: Vec<KnownType>,
-    state: State,
+    state: WindowState,
     /// Whether the state at the part's begin has been passed on.
     begun: bool,
-    threads: BTreeMap<u32, MethodStack>,
+    threads: BTreeMap<u32, WindowedCalls>,
     tracks: Vec<TrackStack>,
     cpus: BTreeMap<u32, CpuLosses>,
     counter: ContentCounter,
@@ -41,7 +41,7 @@ struct KnownType {
 
 /// The calls of a thread of a method trace.
 #[derive(Default)]
-struct MethodStack {
+struct WindowedCalls {
     /// The kernel's thread id, where it is known.
     tid: Option<i32>,
     /// The open calls, the innermost one last.
@@ -81,7 +81,7 @@ impl<'a> WindowFilter<'a> {
             window,
             edges_in_order,
             kinds: Vec::new(),
-            state: State::default(),
+            state: WindowState::default(),
             begun: false,
             threads: BTreeMap::new(),
             tracks: Vec::new(),
@@ -97,7 +97,8 @@ impl<'a> WindowFilter<'a> {
         summary.methods = self.counter.methods;
         summary.threads = self.counter.threads();
         let report = &mut summary.report;
-        (report.first_ts, report.last_ts) = (Some(self.window.from), Some(self.window.to));
+        report.first_ts = Some(self.window.from);
+        report.last_ts = Some(self.window.to);
         report.track_events = self.counter.track_events;
         for (cpu, count) in &mut report.cpus {
             let Some(seen) = self.cpus.get(cpu) else { continue };
@@ -156,7 +157,7 @@ impl<'a> WindowFilter<'a> {
     }
 }
 
-impl MethodStack {
+impl WindowedCalls {
     /// Follows an edge before the part's begin.
     fn follow(&mut self, edge: &Edge) {
         self.cpu = edge.cpu.or(self.cpu);
@@ -224,8 +225,8 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        let counted = CountedType::of(kind);
-        self.kinds.push(KnownType { role: EventRole::of(kind), counted, kind: kind.clone() });
+        let counted = CountedType::new(kind);
+        self.kinds.push(KnownType { role: EventRole::new(kind), counted, kind: kind.clone() });
         self.to.event_type(id, kind)
     }
 
@@ -249,8 +250,13 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
     }
 
     fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
-        let (open, frames) = (Vec::new(), Vec::new());
-        self.tracks.push(TrackStack { track: track.id, open, counter: None, frames, begun: false });
+        self.tracks.push(TrackStack {
+            track: track.id,
+            open: Vec::new(),
+            counter: None,
+            frames: Vec::new(),
+            begun: false,
+        });
         self.to.track(track)
     }
 
@@ -348,21 +354,7 @@ mod tests {
     use crate::formats::{Field, FieldType, Payload, ReadReport, Sink, TrackId, TrackKind, TrackOwner};
     use crate::timeline::data_kind::DataKind;
     use crate::timeline::sink::MethodId;
-
-    /// Ignores everything.
-    struct NullSink;
-
-    impl Sink for NullSink {
-        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl TimelineSink for NullSink {
-        fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::timeline::window::NullSink;
 
     /// The summary of the part from 100 to 200 of what `push` pushes.
     fn summary_of_part(push: impl FnOnce(&mut dyn TimelineSink)) -> MergeSummary {
@@ -395,6 +387,15 @@ mod tests {
         assert_eq!((summary.methods, summary.threads), (1, 1));
     }
 
+    #[test]
+    fn the_times_of_calls_count_as_in_the_whole_timeline() {
+        let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
+        let summary = summary_of_part(|sink| {
+            sink.edges(0, &[edge(110, EdgeKind::Enter), edge(150, EdgeKind::Exit)]).unwrap();
+        });
+        assert_eq!(summary.contents.get(DataKind::TimesBelowMicrosecond), 2);
+    }
+
     /// Remembers frames: begin, end and token.
     #[derive(Default)]
     struct FrameSink(Vec<(u64, Option<u64>, i64)>);
@@ -420,9 +421,10 @@ mod tests {
     fn frames_that_reach_into_the_part_begin_with_it_and_those_that_leave_it_have_no_end() {
         let mut sink = FrameSink::default();
         let mut filter = WindowFilter::new(&mut sink, Window { start: 0, from: 100, to: 200 });
-        let (id, owner, kind) = (TrackId(0), TrackOwner::Process(7), TrackKind::Frames);
+        let id = TrackId(0);
+        let owner = TrackOwner::Process(7);
         let part: &mut dyn TimelineSink = &mut filter;
-        part.track(&Track { id, name: b"", owner_name: b"", owner, kind }).unwrap();
+        part.track(&Track { id, name: b"", owner_name: b"", owner, kind: TrackKind::Frames }).unwrap();
         let frames = [
             (10, Some(99)),
             (20, Some(100)),

@@ -84,20 +84,20 @@ impl WindowRequest {
 /// # Errors
 /// [`MergeError`].
 pub fn extent(inputs: &[Input], options: &MergeOptions) -> Result<(u64, u64), MergeError> {
-    let report = merge(inputs, &mut Nowhere, options)?.report;
+    let report = merge(inputs, &mut NullSink, options)?.report;
     Ok(report.first_ts.zip(report.last_ts).unwrap_or_default())
 }
 
 /// Ignores everything.
-struct Nowhere;
+pub(super) struct NullSink;
 
-impl Sink for Nowhere {
+impl Sink for NullSink {
     fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
         Ok(())
     }
 }
 
-impl TimelineSink for Nowhere {
+impl TimelineSink for NullSink {
     fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
         Ok(())
     }

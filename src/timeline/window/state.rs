@@ -8,9 +8,9 @@ use crate::formats::{Event, EventType, OwnedEvent};
 use crate::markers::Marker;
 use crate::timeline::event_role::EventRole;
 
-/// A part of the state. All parts but open slices and interrupts have one event.
+/// Names a part of the state. All parts but open slices and interrupts have one event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum StateKey {
     Cpu(u32),
     Thread(i32),
     Slices(i32),
@@ -23,25 +23,26 @@ enum Part {
 
 /// The events that set the state, each with its place in the order of events.
 #[derive(Default)]
-pub(super) struct State {
-    parts: BTreeMap<Part, Vec<(u64, Rc<OwnedEvent>)>>,
+pub(super) struct WindowState {
+    parts: BTreeMap<StateKey, Vec<(u64, Rc<OwnedEvent>)>>,
     events: u64,
 }
 
-impl State {
+impl WindowState {
     /// Follows an event, whose type has this role.
     pub fn follow(&mut self, event: &Event<'_>, kind: &EventType, role: EventRole) {
-        let tid = |field| event.int(kind, field).filter(|tid| *tid > 0).map(|tid| Part::Thread(tid as i32));
+        let tid =
+            |field| event.int(kind, field).filter(|tid| *tid > 0).map(|tid| StateKey::Thread(tid as i32));
         match role {
             EventRole::Switch { prev: [_, prev, _], next: [_, next, _] } => {
-                let held = self.hold(event);
-                self.set(Part::Cpu(event.cpu), &held);
-                [prev, next].into_iter().filter_map(tid).for_each(|thread| self.set(thread, &held));
+                let owned = self.own(event);
+                self.set(StateKey::Cpu(event.cpu), &owned);
+                [prev, next].into_iter().filter_map(tid).for_each(|thread| self.set(thread, &owned));
             }
             EventRole::Waking { pid, .. } => {
                 if let Some(thread) = tid(pid) {
-                    let held = self.hold(event);
-                    self.set(thread, &held);
+                    let owned = self.own(event);
+                    self.set(thread, &owned);
                 }
             }
             EventRole::Print { buf } => {
@@ -51,18 +52,18 @@ impl State {
             }
             EventRole::CpuCounter { cpu, .. } => {
                 let cpu = event.int(kind, cpu).unwrap_or(event.cpu.into());
-                let held = self.hold(event);
-                self.set(Part::CpuValue { kind: event.kind.0, cpu }, &held);
+                let owned = self.own(event);
+                self.set(StateKey::CpuValue { kind: event.kind.0, cpu }, &owned);
             }
             EventRole::Clock { name, .. } => {
                 let name = event.text(kind, name).unwrap_or_default().to_vec();
-                let held = self.hold(event);
-                self.set(Part::NamedValue { kind: event.kind.0, name }, &held);
+                let owned = self.own(event);
+                self.set(StateKey::NamedValue { kind: event.kind.0, name }, &owned);
             }
             EventRole::IrqEntry { .. } | EventRole::SoftirqEntry { .. } => {
-                self.begin(Part::Irqs(event.cpu), event);
+                self.begin(StateKey::Irqs(event.cpu), event);
             }
-            EventRole::IrqExit => self.end(&Part::Irqs(event.cpu)),
+            EventRole::IrqExit => self.end(&StateKey::Irqs(event.cpu)),
             EventRole::BlockedReason { .. }
             | EventRole::BinderSend { .. }
             | EventRole::BinderReceive { .. }
@@ -71,11 +72,15 @@ impl State {
     }
 
     fn follow_marker(&mut self, event: &Event<'_>, marker: &Marker<'_>) {
-        let slice =
-            |pid: i32, track, name: &[u8], cookie| Part::Async { pid, track, name: name.to_vec(), cookie };
+        let slice = |pid: i32, track, name: &[u8], cookie| StateKey::Async {
+            pid,
+            track,
+            name: name.to_vec(),
+            cookie,
+        };
         match *marker {
-            Marker::Begin { .. } => self.begin(Part::Slices(event.tid), event),
-            Marker::End { .. } => self.end(&Part::Slices(event.tid)),
+            Marker::Begin { .. } => self.begin(StateKey::Slices(event.tid), event),
+            Marker::End { .. } => self.end(&StateKey::Slices(event.tid)),
             Marker::AsyncBegin { pid, name, cookie } => self.begin(slice(pid, false, name, cookie), event),
             Marker::AsyncEnd { pid, name, cookie } => self.end(&slice(pid, false, name, cookie)),
             Marker::TrackBegin { pid, track, cookie, .. } => {
@@ -83,30 +88,30 @@ impl State {
             }
             Marker::TrackEnd { pid, track, cookie, .. } => self.end(&slice(pid, true, track, cookie)),
             Marker::Counter { pid, name, .. } => {
-                let held = self.hold(event);
-                self.set(Part::Counter { pid, name: name.to_vec() }, &held);
+                let owned = self.own(event);
+                self.set(StateKey::Counter { pid, name: name.to_vec() }, &owned);
             }
             Marker::Instant { .. } | Marker::TrackInstant { .. } | Marker::ClockSync(_) => {}
         }
     }
 
-    fn hold(&mut self, event: &Event<'_>) -> (u64, Rc<OwnedEvent>) {
+    fn own(&mut self, event: &Event<'_>) -> (u64, Rc<OwnedEvent>) {
         self.events += 1;
         (self.events, Rc::new(OwnedEvent::new(event)))
     }
 
-    fn set(&mut self, part: Part, held: &(u64, Rc<OwnedEvent>)) {
+    fn set(&mut self, part: StateKey, owned: &(u64, Rc<OwnedEvent>)) {
         let events = self.parts.entry(part).or_default();
         events.clear();
-        events.push(held.clone());
+        events.push(owned.clone());
     }
 
-    fn begin(&mut self, part: Part, event: &Event<'_>) {
-        let held = self.hold(event);
-        self.parts.entry(part).or_default().push(held);
+    fn begin(&mut self, part: StateKey, event: &Event<'_>) {
+        let owned = self.own(event);
+        self.parts.entry(part).or_default().push(owned);
     }
 
-    fn end(&mut self, part: &Part) {
+    fn end(&mut self, part: &StateKey) {
         let Some(open) = self.parts.get_mut(part) else { return };
         open.pop();
         if open.is_empty() {

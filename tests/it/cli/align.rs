@@ -84,9 +84,14 @@ fn check(scenario: &Scenario) {
     let (outcome, aligned) =
         merged(&made, &MergeOptions::default()).unwrap_or_else(|e| panic!("{e}\n{scenario:?}"));
     let about = &outcome.inputs[1];
-    assert_eq!(about.clock, right_clock(scenario.era), "{}\n{scenario:?}", about.explain.join("\n"));
+    assert_eq!(
+        about.clock,
+        right_clock(scenario.era),
+        "{}\n{scenario:?}",
+        about.explain.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    );
     let (median, p99, unmatched) = errors(&made, &aligned);
-    let explain = about.explain.join("\n");
+    let explain = about.explain.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert!(median <= 20_000 && p99 <= 100_000, "{median} ns, {p99} ns\n{explain}\n{scenario:?}");
     assert_eq!(unmatched, 0, "{:?}\n{scenario:?}", outcome.report.notes);
     if scenario.markers {
@@ -159,7 +164,7 @@ fn the_wrong_clock_is_never_chosen_in_two_hundred_cases() {
                 let right = about.clock == right_clock(era) || median <= 20_000;
                 let exact = median <= 20_000 && p99 <= 100_000;
                 let why = &about.why;
-                let explain = about.explain.join("\n");
+                let explain = about.explain.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
                 assert!(right && exact, "{median} {p99} {why}\n{explain}\n{scenario:?}");
             }
             Err(MergeError::Align(error)) => {
@@ -195,7 +200,7 @@ fn is_doubted(scenario: &Scenario) -> String {
         Ok((outcome, aligned)) => {
             let (median, ..) = errors(&made, &aligned);
             let about = &outcome.inputs[1];
-            let explain = about.explain.join("\n");
+            let explain = about.explain.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
             let right = median <= 20_000;
             assert!(
                 right || about.verdict == Verdict::Assumed,
@@ -203,7 +208,7 @@ fn is_doubted(scenario: &Scenario) -> String {
                 about.verdict,
                 about.why
             );
-            about.why.clone()
+            about.why.to_string()
         }
     }
 }

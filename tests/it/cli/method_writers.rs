@@ -357,7 +357,7 @@ fn check_merge(made: &SimulatedFiles, trace: Vec<u8>, clock: Clock, what: &str) 
     let outcome = timeline::merge(&inputs, &mut aligned, &MergeOptions::default())
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     let about = &outcome.inputs[1];
-    let explain = about.explain.join("\n");
+    let explain = about.explain.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert_eq!((about.clock, about.verdict), (clock, Verdict::Proven), "{what}: {}\n{explain}", about.why);
     let mut apart = Vec::new();
     for (index, thread) in &aligned.threads {

@@ -60,16 +60,73 @@ pub fn print_fmt_arguments(field: &str) -> String {
     )
 }
 
-/// The state in words, as timelines show it.
-pub fn words(bits: u64) -> &'static str {
-    match bits {
-        s if s & 0x1 != 0 => "Sleeping",
-        s if s & 0x2 != 0 => "Uninterruptible Sleep",
-        s if s & 0xc != 0 => "Stopped",
-        s if s & 0x30 != 0 => "Dead",
-        s if s & 0xc0 != 0 => "Parked or Idle",
-        s if s & PREEMPTED != 0 => "Runnable (Preempted)",
-        _ => "Runnable",
+/// A state of a thread, as timelines show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TaskState {
+    /// The thread has a CPU.
+    Running,
+    /// The thread waits for a CPU.
+    Runnable,
+    /// The thread waits for a CPU, because another thread took its own.
+    Preempted,
+    /// A signal ends the sleep, too.
+    Sleeping,
+    /// Only its event ends the sleep.
+    Uninterruptible,
+    /// An uninterruptible sleep that `sched_blocked_reason` calls a wait for I/O.
+    IoWait,
+    /// A signal or a debugger has stopped the thread.
+    Stopped,
+    /// The thread has ended.
+    Dead,
+    /// An idle thread of the kernel.
+    ParkedOrIdle,
+}
+
+impl TaskState {
+    const ALL: [TaskState; 9] = [
+        TaskState::Running,
+        TaskState::Runnable,
+        TaskState::Preempted,
+        TaskState::Sleeping,
+        TaskState::Uninterruptible,
+        TaskState::IoWait,
+        TaskState::Stopped,
+        TaskState::Dead,
+        TaskState::ParkedOrIdle,
+    ];
+
+    /// The state of a thread that leaves its CPU with these bits.
+    pub fn of_leaving(bits: u64) -> TaskState {
+        match bits {
+            s if s & 0x1 != 0 => TaskState::Sleeping,
+            s if s & 0x2 != 0 => TaskState::Uninterruptible,
+            s if s & 0xc != 0 => TaskState::Stopped,
+            s if s & 0x30 != 0 => TaskState::Dead,
+            s if s & 0xc0 != 0 => TaskState::ParkedOrIdle,
+            s if s & PREEMPTED != 0 => TaskState::Preempted,
+            _ => TaskState::Runnable,
+        }
+    }
+
+    /// The state's name in outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            TaskState::Running => "Running",
+            TaskState::Runnable => "Runnable",
+            TaskState::Preempted => "Runnable (Preempted)",
+            TaskState::Sleeping => "Sleeping",
+            TaskState::Uninterruptible => "Uninterruptible Sleep",
+            TaskState::IoWait => "Uninterruptible Sleep (IO)",
+            TaskState::Stopped => "Stopped",
+            TaskState::Dead => "Dead",
+            TaskState::ParkedOrIdle => "Parked or Idle",
+        }
+    }
+
+    /// The state with this name.
+    pub fn from_name(name: &str) -> Option<TaskState> {
+        TaskState::ALL.into_iter().find(|state| state.name() == name)
     }
 }
 
@@ -93,9 +150,18 @@ mod tests {
         assert_eq!(decode(b"R+"), Some(0x100));
         assert_eq!(decode(b""), None);
         assert_eq!(decode(b"Q"), None);
+        let name = |bits| TaskState::of_leaving(bits).name();
         assert_eq!(
-            (words(0), words(2), words(0x100)),
+            (name(0), name(2), name(0x100)),
             ("Runnable", "Uninterruptible Sleep", "Runnable (Preempted)")
         );
+    }
+
+    #[test]
+    fn each_state_is_found_by_its_name() {
+        for state in TaskState::ALL {
+            assert_eq!(TaskState::from_name(state.name()), Some(state));
+        }
+        assert_eq!(TaskState::from_name("Flying"), None);
     }
 }

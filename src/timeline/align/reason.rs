@@ -1,0 +1,262 @@
+//! Why an input lies where it does on the timeline: the facts, and the sentences that are displayed of them.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::clock::Clock;
+
+/// Why an input lies where it does on the timeline. Displayed and serialized as a sentence for people.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PlaceReason {
+    /// The main reason.
+    pub basis: PlaceBasis,
+    /// The offset that the manifest of an archive adds, ns.
+    pub manifest_offset_ns: Option<i64>,
+    /// How many events another recording holds too, at the same times.
+    pub shared_events: u64,
+}
+
+/// The main reason for the place of an input.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum PlaceBasis {
+    /// The input has no place yet.
+    #[default]
+    NotPlaced,
+    /// The recording's clock is the timeline's.
+    TimelineClock(Clock),
+    /// Snapshots convert the recording's clock.
+    Snapshots {
+        /// The recording's clock.
+        from: Clock,
+        /// The timeline's clock.
+        to: Clock,
+    },
+    /// No snapshot relates the recording's clock to the timeline's.
+    Unrelated {
+        /// The recording's clock.
+        from: Clock,
+        /// The timeline's clock.
+        to: Clock,
+    },
+    /// The packets of the only input are copied.
+    CopiedPackets,
+    /// The events of the only input are written at their own times.
+    SameTimes,
+    /// The user gave the offset.
+    OffsetOption,
+    /// The user gave the clock.
+    ClockOption,
+    /// There is no recording to compare a method trace with.
+    NoRecording {
+        /// Whether the times of each thread are its CPU time.
+        is_cpu_time: bool,
+    },
+    /// A place fits, and another one near it fits about as well.
+    NearTie {
+        /// The clock of the place that was chosen.
+        clock: Clock,
+        /// The clock of the other place.
+        other: Clock,
+        /// The distance of both places, ns.
+        distance_ns: u64,
+    },
+    /// A place fits clearly better than all others.
+    Fits {
+        /// Whether a clock leads to the place; else markers alone do.
+        has_clock: bool,
+        /// How much was compared.
+        compared: Compared,
+        /// Geometric mean of the residuals, ns.
+        residual_ns: f64,
+        /// How many times better it fits than the next place, and the clock of that.
+        runner_up: Option<(u64, Clock)>,
+    },
+    /// Only this clock puts the start into the recording, and nothing else can be compared.
+    OnlyClock,
+}
+
+/// How much of a method trace was compared with recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compared {
+    /// Enters and exits that have a marker.
+    pub markers: usize,
+    /// Stretches off the CPU.
+    pub gaps: usize,
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} markers and {} stretches off the CPU", self.markers, self.gaps)
+    }
+}
+
+impl From<PlaceBasis> for PlaceReason {
+    fn from(basis: PlaceBasis) -> PlaceReason {
+        PlaceReason { basis, ..PlaceReason::default() }
+    }
+}
+
+impl fmt::Display for PlaceReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.basis)?;
+        if let Some(offset_ns) = self.manifest_offset_ns {
+            write!(f, "; the archive's manifest adds {offset_ns} ns")?;
+        }
+        if self.shared_events > 0 {
+            let count = self.shared_events;
+            write!(f, "; {count} of its events are in another recording too, at the same times")?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for PlaceReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for PlaceBasis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlaceBasis::NotPlaced => Ok(()),
+            PlaceBasis::TimelineClock(clock) => {
+                write!(f, "it is recorded in {clock}, the timeline's clock")
+            }
+            PlaceBasis::Snapshots { from, to } => write!(f, "{from} is turned into {to} by snapshots"),
+            PlaceBasis::Unrelated { from, to } => {
+                write!(f, "nothing ties {from} to {to}: the times are taken as they are")
+            }
+            PlaceBasis::CopiedPackets => f.write_str("its packets are copied as they are"),
+            PlaceBasis::SameTimes => f.write_str("its events become packets at the same times"),
+            PlaceBasis::OffsetOption => f.write_str("by --offset"),
+            PlaceBasis::ClockOption => f.write_str("by --clock"),
+            PlaceBasis::NoRecording { is_cpu_time: true } => {
+                f.write_str("no recording to compare with; each thread's times are its own CPU time")
+            }
+            PlaceBasis::NoRecording { is_cpu_time: false } => {
+                f.write_str("no recording to compare with: its own times are kept")
+            }
+            PlaceBasis::NearTie { clock, other, distance_ns } => {
+                let us = *distance_ns as f64 / 1e3;
+                write!(f, "{clock} fits, and {other}, which is {us:.1} µs from it, fits about as well")
+            }
+            PlaceBasis::Fits { has_clock, compared, residual_ns, runner_up } => {
+                let fits = if *has_clock { "it fits" } else { "markers coincide most often here" };
+                write!(f, "{fits}: {compared}, typically {:.1} µs apart", residual_ns / 1e3)?;
+                match runner_up {
+                    Some((times, clock)) => write!(f, ", {times} times better than {clock}"),
+                    None => Ok(()),
+                }
+            }
+            PlaceBasis::OnlyClock => f.write_str(
+                "the only clock whose snapshots put the start into the recording; nothing else to compare",
+            ),
+        }
+    }
+}
+
+/// Something that was tried to place a method trace. Displayed and serialized as a line for `--explain`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Trial {
+    /// No snapshot has a reading of this clock.
+    NoSnapshot(Clock),
+    /// The clock leads into the recording, but its frequency is not exact.
+    RoughFrequency(Clock),
+    /// The clock does not lead into the recording.
+    OutsideRecording {
+        /// The clock.
+        clock: Clock,
+        /// Where the trace would begin, ns of the timeline.
+        begins: u64,
+        /// The first event of the recordings, ns of the timeline.
+        first: u64,
+        /// Their last event, ns of the timeline.
+        last: u64,
+    },
+    /// The clock leads to a place that was compared with the recordings.
+    Place {
+        /// The clock.
+        clock: Clock,
+        /// Where the trace begins, ns of the timeline.
+        begins: u64,
+        /// The result of the comparison.
+        fit: PlaceFit,
+        /// How much was compared.
+        compared: Compared,
+    },
+    /// Neither the trace nor the recordings hold anything to compare.
+    NothingToCompare,
+}
+
+/// How well a place fits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PlaceFit {
+    /// Geometric mean of the residuals, ns.
+    Residual(f64),
+    /// The residuals are as small at places that are certainly wrong.
+    Anywhere,
+    /// There is nothing to compare.
+    NotCompared,
+}
+
+impl fmt::Display for PlaceFit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlaceFit::Residual(ns) => write!(f, "{:.1} µs apart", ns / 1e3),
+            PlaceFit::Anywhere => f.write_str("what there is to compare would fit as well anywhere"),
+            PlaceFit::NotCompared => f.write_str("nothing to compare"),
+        }
+    }
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trial::NoSnapshot(clock) => write!(f, "{clock}: no snapshot ties it to the recording"),
+            Trial::RoughFrequency(clock) => {
+                write!(f, "{clock}: begins in the recording, but its frequency is not known well enough")
+            }
+            Trial::OutsideRecording { clock, begins, first, last } => {
+                write!(f, "{clock}: begins at {begins} ns, but the recording is from {first} to {last}")
+            }
+            Trial::Place { clock, begins, fit, compared } => {
+                write!(f, "{clock}: begins at {begins} ns: {fit} over {compared}")
+            }
+            Trial::NothingToCompare => f.write_str("no markers of traced methods, no CPU times to compare"),
+        }
+    }
+}
+
+impl Serialize for Trial {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Why none of the places that were tried is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum NoPlace {
+    /// The user named a clock of which the recording has no reading.
+    #[error("no snapshot of that clock in the recording")]
+    NoSnapshot,
+    /// There is no candidate.
+    #[error("no clock's start falls into the recording, and no markers coincide often enough")]
+    NoCandidate,
+    /// The best candidate fits badly.
+    #[error("what should coincide is {:.1} µs apart at best", .residual_ns / 1e3)]
+    Apart {
+        /// Geometric mean of its residuals, ns.
+        residual_ns: f64,
+    },
+    /// Two candidates that are far from each other fit.
+    #[error("{0} and {1} fit about as well")]
+    BothFit(Clock, Clock),
+    /// Two candidates are possible, and nothing can be compared.
+    #[error("{0} and {1} both fall into the recording, and nothing in it tells them apart")]
+    BothPossible(Clock, Clock),
+    /// The snapshots lead to a place at which nothing coincides.
+    #[error("{0} fits by its snapshots, but no marker of a traced method lies where it should")]
+    Contradicted(Clock),
+}
