@@ -19,7 +19,7 @@ static BEGUN: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct BegunPass {
     /// Differs from that of every other pass.
     pub number: u64,
-    /// What is done, for people: `reading events`.
+    /// The work of the pass, for people: `reading events`.
     pub what: &'static str,
     /// Bytes of the whole pass.
     pub total: u64,

@@ -130,10 +130,12 @@ fn write(args: &Args, number: u32, start: u64, count: u64) -> serde_json::Value 
         name.clear();
         let _ = write!(name, "t{number} {n}");
         let kernel = beside.as_ref().map(|_| format!("I|{pid}|K{name}"));
-        let is_written = match args.sections {
-            true if n % 2 == 0 => TRACER.begin(&name),
-            true => TRACER.end(),
-            false => TRACER.instant(&name),
+        let is_written = if !args.sections {
+            TRACER.instant(&name)
+        } else if n % 2 == 0 {
+            TRACER.begin(&name)
+        } else {
+            TRACER.end()
         };
         if let (Some(file), Some(text)) = (&mut beside, kernel) {
             let _ = file.write_all(text.as_bytes());

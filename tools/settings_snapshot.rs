@@ -98,10 +98,10 @@ fn main() -> io::Result<()> {
     let mut dirs: Vec<PathBuf> = Vec::new();
     for top in ["", "events"].map(Path::new) {
         for (entry, is_dir) in entries(top) {
-            match is_dir {
-                true if entry != Path::new("events") => dirs.push(entry),
-                true => {}
-                false => drop(add(&entry, &mut lines)),
+            if !is_dir {
+                drop(add(&entry, &mut lines));
+            } else if entry != Path::new("events") {
+                dirs.push(entry);
             }
         }
     }

@@ -103,14 +103,14 @@ pub struct Shell {
 #[derive(Debug)]
 enum ShellService {
     /// `shell,v2`, with the packet that is being read.
-    Packets(Packet),
+    Packets(ShellPacket),
     /// `shell:`. All of a terminal's output is read before it is parsed.
     Terminal,
 }
 
 /// A packet of which the head has been read.
 #[derive(Debug, Default)]
-struct Packet {
+struct ShellPacket {
     kind: u8,
     /// Number of bytes that have not been read yet.
     remaining: usize,
@@ -146,7 +146,7 @@ impl Shell {
     pub(super) fn start_with_input(server: &Server, serial: &str, script: &str) -> Result<Shell, AdbError> {
         let request = format!("shell,v2,raw:{script}");
         let connection = server.open(serial, &request, format!("running a command on {serial}"))?;
-        let service = ShellService::Packets(Packet::default());
+        let service = ShellService::Packets(ShellPacket::default());
         Ok(Shell { connection, service, has_ended: false, empty_packets: 0 })
     }
 
@@ -209,7 +209,7 @@ impl Shell {
                     let mut head = [0; 5];
                     self.connection.read_exact(&mut head)?;
                     let [kind, length @ ..] = head;
-                    *packet = Packet { kind, remaining: u32::from_le_bytes(length) as usize };
+                    *packet = ShellPacket { kind, remaining: u32::from_le_bytes(length) as usize };
                 }
                 let mut bytes = vec![0; packet.remaining.min(PART_BYTES)];
                 self.connection.read_exact(&mut bytes)?;

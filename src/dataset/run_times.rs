@@ -27,11 +27,9 @@ pub fn run_times(
         }
         let launches = add_launches(&part, &mut runs, wanted)?;
         let wants = |figure| wanted.kinds.contains(&figure);
-        let (slices, states, methods) = (
-            wants(MeasureKind::Slice) || wants(MeasureKind::Stage),
-            wants(MeasureKind::State),
-            wants(MeasureKind::Method),
-        );
+        let slices = wants(MeasureKind::Slice) || wants(MeasureKind::Stage);
+        let states = wants(MeasureKind::State);
+        let methods = wants(MeasureKind::Method);
         if slices {
             add_slices(&part, &launches, &mut runs, wanted)?;
         }

@@ -15,11 +15,18 @@ const MAX_DEVICES_AT_ONCE: usize = 16;
 pub struct ListedDevice {
     /// Its serial.
     pub serial: String,
-    /// Its model, Android release and ABI, how root is had on it, and whether tracing works, or else why the
-    /// device cannot be used.
-    pub details: Result<[String; 5], String>,
+    pub details: DeviceDetails,
     /// The same for scripts.
     pub json: Value,
+}
+
+/// The columns of a device in the list.
+#[derive(Debug)]
+pub enum DeviceDetails {
+    /// Its model, Android release and ABI, how root is had on it, and whether tracing works.
+    Usable([String; 5]),
+    /// Why the device cannot be used.
+    Unusable(String),
 }
 
 /// Lists the attached devices, and asks each for its facts.
@@ -40,7 +47,7 @@ impl ListedDevice {
             let problem = error.to_string();
             let json = json!({ "serial": serial, "state": attached.state, "error": problem });
             let problem = problem.strip_prefix(&format!("{serial}: ")).unwrap_or(&problem).to_owned();
-            ListedDevice { serial, details: Err(problem), json }
+            ListedDevice { serial, details: DeviceDetails::Unusable(problem), json }
         })
     }
 
@@ -61,6 +68,6 @@ impl ListedDevice {
         let model = if facts.model.is_empty() { &server_model } else { &facts.model };
         let details =
             [known(model), known(&facts.release), known(&facts.abi), root.clone(), tracing.to_owned()];
-        Ok(ListedDevice { serial: attached.serial.clone(), details: Ok(details), json })
+        Ok(ListedDevice { serial: attached.serial.clone(), details: DeviceDetails::Usable(details), json })
     }
 }

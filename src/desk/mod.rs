@@ -23,7 +23,7 @@ mod user_interface;
 
 pub use device::abandon_all;
 pub use device_command::{mark, report, start_flight_recorder, stop_flight_recorder};
-pub use device_list::{ListedDevice, list_devices};
+pub use device_list::{DeviceDetails, ListedDevice, list_devices};
 pub use error::DeskError;
 pub use install::{clean, push};
 pub use launch_series::{LaunchSeriesRequest, RecordedLaunches, compare_recorded, launch};

@@ -286,9 +286,7 @@ fn measures_of(condition: &Condition, sides: &[GateSide; 2], extent: Option<&[St
         .map(|(_, name)| name.as_str())
         .collect();
     let measure = |name: &str| {
-        let key = (condition.figure, name.to_owned());
-        let [old, new] =
-            sides.each_ref().map(|side| values(side, &key, condition.launch_type.as_deref(), extent));
+        let [old, new] = sides.each_ref().map(|side| values(side, condition, name, extent));
         // Ranks and differences stay what they are when all values are raised by the same.
         let lowest = old.iter().chain(&new).copied().min().unwrap_or(0).min(0);
         let raised = [&old, &new].map(|values| values.iter().map(|value| value.abs_diff(lowest)).collect());
@@ -326,24 +324,21 @@ fn measures_of(condition: &Condition, sides: &[GateSide; 2], extent: Option<&[St
     names.into_iter().map(measure).collect()
 }
 
-/// The times of a measure in the runs that can have it: 0 where a run does not.
-fn values(
-    side: &GateSide,
-    key: &(MeasureKind, String),
-    launch_type: Option<&str>,
-    extent: Option<&[String; 2]>,
-) -> Vec<i64> {
+/// The times of the measure `name` of a condition in the runs that can have it: 0 where a run does not.
+fn values(side: &GateSide, condition: &Condition, name: &str, extent: Option<&[String; 2]>) -> Vec<i64> {
+    let key = (condition.figure, name.to_owned());
+    let launch_type = condition.launch_type.as_deref();
     let is_of_type = |run: &&RunTimes| launch_type.is_none() || run.launch_type.as_deref() == launch_type;
     let has_it = |run: &&RunTimes| match key.0 {
         MeasureKind::Launch => run.launch_extent.is_some() && run.launch_extent.as_ref() == extent,
-        MeasureKind::Ttid | MeasureKind::Ttfd | MeasureKind::Frame => run.times.contains_key(key),
+        MeasureKind::Ttid | MeasureKind::Ttfd | MeasureKind::Frame => run.times.contains_key(&key),
         figure => run.measured.contains(&figure),
     };
     side.runs
         .iter()
         .filter(is_of_type)
         .filter(has_it)
-        .map(|run| run.times.get(key).copied().unwrap_or(0))
+        .map(|run| run.times.get(&key).copied().unwrap_or(0))
         .collect()
 }
 

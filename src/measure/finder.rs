@@ -10,7 +10,7 @@ use super::frame_join::FrameJoin;
 use super::launch::{Cancelled, Cut, Launch, Rule};
 use super::launch_marks::{LaunchMarks, Step, StepKind};
 use super::mark::SliceMark;
-use super::rules::{self, Found};
+use super::rules::{self, Found, TimelineExtent};
 use crate::formats::{Head, TimelineFrame, TrackOwner};
 use crate::timeline::MergeSummary;
 use crate::tracks::{
@@ -92,11 +92,12 @@ impl Finder {
     /// The launches and frames of the timeline, which has ended. `tasks` has all names.
     pub fn finish(self, tasks: &Tasks, summary: &MergeSummary) -> Measured {
         let first = summary.report.first_ts.unwrap_or(0);
-        self.finish_within(tasks, (first, summary.report.last_ts.unwrap_or(first)))
+        let end = summary.report.last_ts.unwrap_or(first);
+        self.finish_within(tasks, TimelineExtent { begin: first, end })
     }
 
-    /// The same for a timeline from `extent.0` to `extent.1`, ns.
-    pub fn finish_within(self, tasks: &Tasks, extent: (u64, u64)) -> Measured {
+    /// The same for a timeline of this extent.
+    pub fn finish_within(self, tasks: &Tasks, extent: TimelineExtent) -> Measured {
         let Finder { sdk, marks, frames, .. } = self;
         let left_out = [marks.left_out, frames.left_out, frames.timeline.left_out];
         let left_out = left_out.into_iter().fold(0, u64::saturating_add);

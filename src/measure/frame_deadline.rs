@@ -24,7 +24,7 @@ const INTERVALS: usize = 3;
 #[derive(Debug, Default)]
 pub(super) struct TimelineFrames {
     expected: HashMap<(i32, i64), Span>,
-    actual: HashMap<(i32, i64), ActualFrame>,
+    actual: HashMap<(i32, i64), ActualTimes>,
     /// The end of the first display frame of each token: Perfetto takes it for the frame of an app with this
     /// number that has no actual frame of its own.
     display_ends: HashMap<i64, u64>,
@@ -34,7 +34,7 @@ pub(super) struct TimelineFrames {
 
 /// An actual frame, which has a row for each of its layers.
 #[derive(Debug)]
-struct ActualFrame {
+struct ActualTimes {
     /// The end of the row that began first.
     first_end: u64,
     /// The begin of the first layer, and the longest time of one; `None` while only a display frame has this
@@ -72,7 +72,7 @@ impl TimelineFrames {
             self.left_out += 1;
             return;
         }
-        let known = self.actual.entry(key).or_insert(ActualFrame { first_end: span.end, surface: None });
+        let known = self.actual.entry(key).or_insert(ActualTimes { first_end: span.end, surface: None });
         if frame.surface.is_none() {
             self.display_ends.entry(frame.token()).or_insert(span.end);
             return;

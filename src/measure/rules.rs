@@ -42,8 +42,20 @@ pub(super) fn choose(marks: &LaunchMarks, sdk: Option<u32>) -> Rule {
     }
 }
 
-/// Finds the launches by a rule; `extent` is the begin and the end of the timeline, ns.
-pub(super) fn find(rule: Rule, marks: &LaunchMarks, apps: &Apps<'_>, extent: (u64, u64)) -> Found {
+/// The time that a timeline covers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimelineExtent {
+    /// ns.
+    pub begin: u64,
+    /// ns.
+    pub end: u64,
+}
+
+/// Takes the place of an extent where a launch has a begin and an end of its own.
+const NO_EXTENT: TimelineExtent = TimelineExtent { begin: 0, end: 0 };
+
+/// Finds the launches of a timeline by a rule.
+pub(super) fn find(rule: Rule, marks: &LaunchMarks, apps: &Apps<'_>, extent: TimelineExtent) -> Found {
     match rule {
         Rule::Android12 => android_12(marks, extent),
         Rule::Android10 => android_10(marks, apps, extent),
@@ -54,7 +66,7 @@ pub(super) fn find(rule: Rule, marks: &LaunchMarks, apps: &Apps<'_>, extent: (u6
 
 /// A launch with the begin and the end of a slice; what of the slice is missing lies outside of the
 /// recording.
-fn launch(rule: Rule, package: &str, span: AsyncSpan, extent: (u64, u64)) -> Launch {
+fn launch(rule: Rule, package: &str, span: AsyncSpan, extent: TimelineExtent) -> Launch {
     let cut = match span {
         AsyncSpan { begin: None, .. } => Some(Cut::Begin),
         AsyncSpan { end: None, .. } => Some(Cut::End),
@@ -64,8 +76,8 @@ fn launch(rule: Rule, package: &str, span: AsyncSpan, extent: (u64, u64)) -> Lau
         package: package.to_owned(),
         launch_type: None,
         rule,
-        begin: span.begin.unwrap_or(extent.0),
-        end: span.end.unwrap_or(extent.1),
+        begin: span.begin.unwrap_or(extent.begin),
+        end: span.end.unwrap_or(extent.end),
         cut,
         begins_with: LaunchBegin::Request,
         ends_with: LaunchEnd::System,
@@ -81,7 +93,7 @@ fn launch(rule: Rule, package: &str, span: AsyncSpan, extent: (u64, u64)) -> Lau
 
 /// Android 12 and later (Perfetto's `startups_minsdk33.sql`): each launch has a number, and an instant that
 /// names the package says that it is complete.
-fn android_12(marks: &LaunchMarks, extent: (u64, u64)) -> Found {
+fn android_12(marks: &LaunchMarks, extent: TimelineExtent) -> Found {
     let mut completions: HashMap<i64, Vec<usize>> = HashMap::new();
     for (at, completion) in marks.completions.iter().enumerate() {
         completions.entry(completion.number).or_default().push(at);
@@ -92,7 +104,7 @@ fn android_12(marks: &LaunchMarks, extent: (u64, u64)) -> Found {
     let mut found = Found::default();
     for (number, span) in &marks.numbered {
         // A number comes again where the system server came again: its launch is the first one behind.
-        let from = span.end.or(span.begin).unwrap_or(extent.0);
+        let from = span.end.or(span.begin).unwrap_or(extent.begin);
         let of_number = completions.get(number).map_or(&[][..], Vec::as_slice);
         let at = of_number.partition_point(|at| marks.completions[*at].ts < from);
         match of_number.get(at).map(|at| &marks.completions[*at]) {
@@ -105,7 +117,7 @@ fn android_12(marks: &LaunchMarks, extent: (u64, u64)) -> Found {
                 found.launches.push(launch(Rule::Android12, "", *span, extent));
             }
             None => {
-                let begin = span.begin.unwrap_or(extent.0);
+                let begin = span.begin.unwrap_or(extent.begin);
                 found.cancelled.push(Cancelled { begin, end: from });
             }
         }
@@ -130,7 +142,7 @@ fn of_system_server<'a>(marks: &'a LaunchMarks, apps: &Apps<'_>) -> Vec<&'a Laun
 
 /// Android 10 and 11 (Perfetto's `startups_minsdk29.sql`): between two intents there is exactly one slice of
 /// a launch, which has ended, and somebody was told of that. The launch begins with the intent.
-fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: (u64, u64)) -> Found {
+fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: TimelineExtent) -> Found {
     let mut found = Found::default();
     let mut slices = of_system_server(marks, apps);
     let mut intents = marks.intents.clone();
@@ -149,7 +161,7 @@ fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: (u64, u64)) -> Found
     let begun = |slice: &Launching| slice.span.begin.unwrap_or(0);
     for (at, intent) in intents.iter().enumerate() {
         // Both ends of the time are in it, as in SQL's BETWEEN.
-        let to = intents.get(at + 1).copied().unwrap_or(extent.1.max(*intent));
+        let to = intents.get(at + 1).copied().unwrap_or(extent.end.max(*intent));
         let from = slices.partition_point(|slice| begun(slice) < *intent);
         let slices: Vec<&&Launching> =
             slices[from..].iter().take_while(|slice| begun(slice) <= to).take(2).collect();
@@ -172,7 +184,7 @@ fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: (u64, u64)) -> Found
 
 /// Android 9 and earlier (Perfetto's `startups_maxsdk28.sql`): the slice is the launch. A hot launch has
 /// none: it goes from `activityResume` to the end of the first frame behind it.
-fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: (u64, u64)) -> Found {
+fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: TimelineExtent) -> Found {
     let slices = of_system_server(marks, apps);
     let of = |slice: &&Launching| launch(Rule::Android9, &slice.package, slice.span, extent);
     let (failed, slices): (Vec<_>, Vec<_>) = slices.into_iter().partition(|slice| slice.is_failed);
@@ -194,8 +206,8 @@ fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: (u64, u64)) -> Found 
         })
     }));
     let cancelled = |slice: &Launching| Cancelled {
-        begin: slice.span.begin.unwrap_or(extent.0),
-        end: slice.span.end.unwrap_or(extent.1),
+        begin: slice.span.begin.unwrap_or(extent.begin),
+        end: slice.span.end.unwrap_or(extent.end),
     };
     Found { launches, cancelled: failed.into_iter().map(cancelled).collect() }
 }
@@ -236,7 +248,7 @@ fn by_app(apps: &Apps<'_>) -> Vec<Launch> {
                 (None, None, None) => continue,
             };
             let span = AsyncSpan { begin: Some(step.begin), end: Some(end) };
-            let launch = launch(Rule::App, &apps.name(tid), span, (0, 0));
+            let launch = launch(Rule::App, &apps.name(tid), span, NO_EXTENT);
             let launch_type = Some(launch_type);
             let pid = Some(tid);
             launches.push(Launch { launch_type, begins_with, ends_with, pid, main_tid: pid, ..launch });

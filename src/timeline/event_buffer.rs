@@ -30,8 +30,8 @@ impl TimelineBuffer {
         self.track_events.push(event);
     }
 
-    /// Adds edges of a method thread. [`TimelineBuffer::end_recording`] or [`TimelineBuffer::sort_edges`] sorts
-    /// them in.
+    /// Adds edges of a method thread. [`TimelineBuffer::end_recording`] or [`TimelineBuffer::sort_edges`]
+    /// sorts them in.
     pub fn add_edges(&mut self, thread: u32, edges: &[Edge]) {
         self.edges.extend(edges.iter().map(|edge| (thread, *edge)));
     }
@@ -47,8 +47,8 @@ impl TimelineBuffer {
         BufferLength { track_events: self.track_events.len(), edges: self.edges.len() }
     }
 
-    /// Adds the events of a recording, and sorts in the track events and edges that were added since the buffer
-    /// had the length `sorted`.
+    /// Adds the events of a recording, and sorts in the track events and edges that were added since the
+    /// buffer had the length `sorted`.
     pub fn end_recording(&mut self, mut events: EventBuffer, sorted: BufferLength) {
         events.sort();
         self.recordings.push(events);

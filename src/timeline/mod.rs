@@ -20,7 +20,7 @@ mod window;
 
 pub use align::AlignError;
 pub use align::placement::{IdentityDoubt, MergeOptions};
-pub use align::reason::{Compared, NoPlace, PlaceBasis, PlaceFit, PlaceReason, Trial};
+pub use align::reason::{ComparedAmount, NoPlace, PlaceBasis, PlaceFit, PlaceReason, Trial};
 pub use data_kind::{DataCounts, DataKind};
 pub use deobfuscate::Deobfuscator;
 pub(crate) use event_role::{CPU_FREQUENCY, EventRole};

@@ -32,7 +32,8 @@ pub(crate) struct NamedHop {
 pub(crate) struct CausePart {
     /// From the span's own thread outwards; the last is the cause.
     pub path: Vec<NamedHop>,
-    /// The subject of the cause: a method, a file, the thread that ran instead; empty where that is not known.
+    /// The subject of the cause: a method, a file, the thread that ran instead; empty where that is not
+    /// known.
     pub subject: String,
     pub ns: u64,
     /// How often.
@@ -197,7 +198,7 @@ impl Model {
 }
 
 impl Model {
-    /// What explanations could not tell apart, and what would: sentences.
+    /// Sentences about causes that the explanations could not tell apart, and about recordings that could.
     pub(crate) fn not_told_apart(&self, explanations: &[Explanation]) -> Vec<String> {
         let mut notes = Vec::new();
         let parts = || explanations.iter().flat_map(|one| &one.causes);

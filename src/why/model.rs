@@ -1,5 +1,5 @@
-//! The history of each thread and CPU, as the events of a timeline tell it, kept so that one can look back from
-//! any moment.
+//! The history of each thread and CPU, as the events of a timeline tell it, kept so that one can look back
+//! from any moment.
 //!
 //! Times are ns of the timeline. A change of state holds from its time up to that of the next one.
 
@@ -104,8 +104,9 @@ pub(super) struct Wake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateChange {
     pub since: u64,
-    /// Of a runnable thread the number of its wake-up in [`ThreadHistory::wakes`], of one that waits uninterruptibly
-    /// that of its reason in [`Model::reasons`]. There are millions of changes: they are kept small.
+    /// Of a runnable thread the number of its wake-up in [`ThreadHistory::wakes`], of one that waits
+    /// uninterruptibly that of its reason in [`Model::reasons`]. There are millions of changes: they are kept
+    /// small.
     link: u32,
     cpu: u16,
     pub state: SchedState,

@@ -79,7 +79,8 @@ impl Quotas {
         if self.groups.is_empty() {
             return None;
         }
-        let (mut tid, mut ts) = (tid, ts);
+        let mut tid = tid;
+        let mut ts = ts;
         for _ in 0..MAX_GENERATIONS {
             let process = process(tid);
             for member in [Some(tid), process].into_iter().flatten() {

@@ -68,7 +68,7 @@ pub(crate) struct MeasuredSpan {
     pub asked: SpanAsked,
 }
 
-/// What a [`MeasuredSpan`] is.
+/// The kind of a [`MeasuredSpan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MeasuredKind {
     Launch,

@@ -51,8 +51,8 @@ impl Lines {
 
     /// `left` leaves the CPU in this state, and `entered` gets it.
     fn switch(&mut self, us: u64, cpu: u32, left: i32, state: &str, entered: i32) -> &mut Lines {
-        let (from, to) =
-            (name(left).replace("<idle>", "swapper"), name(entered).replace("<idle>", "swapper"));
+        let from = name(left).replace("<idle>", "swapper");
+        let to = name(entered).replace("<idle>", "swapper");
         let event = format!(
             "sched_switch: prev_comm={from} prev_pid={left} prev_prio=120 prev_state={state} ==> next_comm={to} next_pid={entered} next_prio=120"
         );

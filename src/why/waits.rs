@@ -267,8 +267,8 @@ fn pending_call(at: &WaitAt<'_>) -> Option<Pending> {
     None
 }
 
-/// Begins of names of markers around a wait, and the cause that they tell: markers of ART (runtime/monitor.cc,
-/// runtime/base/mutex.cc, runtime/gc/heap.cc), bionic (pthread_mutex.cpp) and hwui.
+/// Begins of names of markers around a wait, and the cause that they tell: markers of ART
+/// (runtime/monitor.cc, runtime/base/mutex.cc, runtime/gc/heap.cc), bionic (pthread_mutex.cpp) and hwui.
 const WAITING_MARKERS: &[(Cause, &[&str])] = &[
     (Cause::Lock, &["Lock contention on", "monitor contention with", "Contending for pthread mutex"]),
     (Cause::Gc, &["GC: Wait For", "WaitForGcToComplete", "SuspendAll", "ScopedPause"]),
@@ -278,7 +278,8 @@ const WAITING_MARKERS: &[(Cause, &[&str])] = &[
     ),
 ];
 
-/// Begins of names of functions of the kernel that wait, and the cause of the wait. The first that fits counts.
+/// Begins of names of functions of the kernel that wait, and the cause of the wait. The first that fits
+/// counts.
 const WAITING_FUNCTIONS: &[(Cause, &[&str])] = &[
     (
         Cause::Reclaim,

@@ -62,8 +62,8 @@ pub(super) struct Split {
 }
 
 impl Split {
-    fn add(&mut self, key: (PathId, SubjectId), start: u64, end: u64) {
-        let share = self.shares.entry(key).or_default();
+    fn add(&mut self, path: PathId, subject: SubjectId, start: u64, end: u64) {
+        let share = self.shares.entry((path, subject)).or_default();
         share.ns += end - start;
         if share.count > 0 && share.last_end == start {
             if let Some(last) = share.intervals.last_mut().filter(|last| last.1 == start) {
@@ -117,9 +117,10 @@ pub(super) struct CauseWalk<'m> {
     /// A thread that came to be in the span.
     new_thread: Option<i32>,
     split: Split,
-    /// What one thread did, where nothing is followed to other threads.
+    /// The stretches of one thread, where nothing is followed to other threads.
     stretches: Option<Vec<Stretch>>,
-    /// What is still to be split: not the machine's stack, which a hostile trace could exhaust.
+    /// The parts that are still to be split. This is a list and no recursion, because a hostile trace could
+    /// exhaust the machine's stack.
     todo: Vec<ThreadStretch>,
 }
 
@@ -128,8 +129,8 @@ impl<'m> CauseWalk<'m> {
         CauseWalk { model, new_thread, split: Split::default(), stretches: None, todo: Vec::new() }
     }
 
-    /// What a thread did from `from` to `to`, in the order of time, without what the threads did for which it
-    /// waited. Running time has no subject: its methods and slices are not looked up.
+    /// The stretches of a thread from `from` to `to`, in the order of time. Threads for which it waited are
+    /// not followed. Running time has no subject: its methods and slices are not looked up.
     pub fn stretches(model: &'m Model, tid: i32, is_new: bool, from: u64, to: u64) -> Vec<Stretch> {
         let mut walk = CauseWalk::new(model, is_new.then_some(tid));
         walk.stretches = Some(Vec::new());
@@ -456,7 +457,7 @@ impl<'m> CauseWalk<'m> {
             return push_stretch(stretches, Stretch { start: from, end: to, cause, subject, follow: None });
         }
         let path = self.split.paths.longer(part.path, Hop { cause, tid: part.tid });
-        self.split.add((path, subject), from, to);
+        self.split.add(path, subject, from, to);
     }
 }
 

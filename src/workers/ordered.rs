@@ -55,12 +55,12 @@ impl From<Failure<io::Error>> for io::Error {
 
 /// Brings results in the order of their numbers, which begin at 0.
 pub(crate) struct InOrder<C: OrderedSink> {
-    state: Mutex<Results<C>>,
+    state: Mutex<OrderedResults<C>>,
     /// Another result was taken, or no more will be.
     advanced: Condvar,
 }
 
-struct Results<C: OrderedSink> {
+struct OrderedResults<C: OrderedSink> {
     /// The number of the result that is taken next.
     next: usize,
     /// Results that wait for an earlier one, by number.
@@ -74,16 +74,21 @@ struct Results<C: OrderedSink> {
 impl<C: OrderedSink> InOrder<C> {
     /// Hands results to `sink`.
     pub(crate) fn new(sink: C) -> InOrder<C> {
-        let state =
-            Results { next: 0, waiting: BTreeMap::new(), sink: Some(sink), has_failed: false, failure: None };
+        let state = OrderedResults {
+            next: 0,
+            waiting: BTreeMap::new(),
+            sink: Some(sink),
+            has_failed: false,
+            failure: None,
+        };
         InOrder { state: Mutex::new(state), advanced: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Results<C>> {
+    fn lock(&self) -> MutexGuard<'_, OrderedResults<C>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait_while(&self, condition: impl FnMut(&mut Results<C>) -> bool) -> bool {
+    fn wait_while(&self, condition: impl FnMut(&mut OrderedResults<C>) -> bool) -> bool {
         let state = self.advanced.wait_while(self.lock(), condition);
         !state.unwrap_or_else(PoisonError::into_inner).has_failed
     }
@@ -148,7 +153,7 @@ impl<C: OrderedSink> InOrder<C> {
     }
 }
 
-impl<C: OrderedSink> Results<C> {
+impl<C: OrderedSink> OrderedResults<C> {
     fn fail(&mut self, failure: Failure<C::Error>) {
         self.has_failed = true;
         self.failure.get_or_insert(failure);

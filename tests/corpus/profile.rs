@@ -168,9 +168,10 @@ fn printed(trace: &Path, form: PrintForm, width: Option<usize>, tree: Option<Tre
 /// The own name of the method that JSON calls `name`: `wait` of `java.lang.Object.wait (JI)V`. A name that is
 /// itself wider than the terminal is cut.
 fn own_name(name: &str, width: Option<usize>) -> String {
-    let own = match name.starts_with('(') {
-        true => name,
-        false => name.split(' ').next().unwrap().rsplit('.').next().unwrap(),
+    let own = if name.starts_with('(') {
+        name
+    } else {
+        name.split(' ').next().unwrap().rsplit('.').next().unwrap()
     };
     let cut = width.filter(|width| own.chars().count() > *width).map_or(usize::MAX, |width| width - 1);
     own.chars().take(cut).collect()

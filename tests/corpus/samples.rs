@@ -145,9 +145,10 @@ struct Counts {
 
 fn counts_of_the_crate(bytes: &[u8]) -> Counts {
     let is_pipe = bytes[8..16] == 16u64.to_le_bytes();
-    let reader = match is_pipe {
-        true => PerfFileReader::parse_pipe(io::Cursor::new(bytes)),
-        false => PerfFileReader::parse_file(io::Cursor::new(bytes)),
+    let reader = if is_pipe {
+        PerfFileReader::parse_pipe(io::Cursor::new(bytes))
+    } else {
+        PerfFileReader::parse_file(io::Cursor::new(bytes))
     };
     let PerfFileReader { mut perf_file, mut record_iter } = reader.unwrap();
     let mut counts = Counts::default();

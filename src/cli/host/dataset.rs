@@ -30,7 +30,7 @@ pub struct DatasetArgs {
 #[derive(Subcommand)]
 enum DatasetCommand {
     Add(AddArgs),
-    List(ListArgs),
+    List(DatasetListArgs),
     Remove(RemoveArgs),
     Check(CheckArgs),
 }
@@ -75,9 +75,9 @@ struct AddArgs {
 
 /// List the traces of a dataset
 #[derive(Parser)]
-struct ListArgs {
+struct DatasetListArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: DatasetPlaceArgs,
     /// Write the list as JSON (docs/schemas/dataset.json describes it)
     #[arg(long)]
     json: bool,
@@ -89,7 +89,7 @@ struct ListArgs {
 #[derive(Parser)]
 struct RemoveArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: DatasetPlaceArgs,
     /// The trace's id, or its first digits
     id: String,
 }
@@ -100,11 +100,11 @@ struct RemoveArgs {
 #[derive(Parser)]
 struct CheckArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: DatasetPlaceArgs,
 }
 
 #[derive(Args)]
-struct PlaceArgs {
+struct DatasetPlaceArgs {
     /// The dataset's directory
     dataset: PathBuf,
 }
@@ -163,7 +163,9 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     drop(bar);
     let added = added?;
     let to = &mut TerminalWriter::new(io::stdout().lock());
-    let (new, known, rejected) = (added.added, added.known, added.rejected);
+    let new = added.added;
+    let known = added.known;
+    let rejected = added.rejected;
     writeln!(
         to,
         "{}: traces: {new} added, {known} already there, {rejected} rejected",
@@ -174,12 +176,13 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     Ok(if rejected > 0 { Exit::Lossy } else { Exit::Complete })
 }
 
-fn list(args: &ListArgs) -> anyhow::Result<Exit> {
+fn list(args: &DatasetListArgs) -> anyhow::Result<Exit> {
     let traces = dataset::list(&args.place.dataset)?;
     let to = &mut TerminalWriter::new(io::stdout().lock());
-    let printed = match args.json {
-        true => writeln!(to, "{}", json!({ "traces": traces })),
-        false => traces.iter().try_for_each(|trace| writeln!(to, "{}", line(trace))),
+    let printed = if args.json {
+        writeln!(to, "{}", json!({ "traces": traces }))
+    } else {
+        traces.iter().try_for_each(|trace| writeln!(to, "{}", line(trace)))
     };
     printed.and_then(|()| to.flush()).context("standard output")?;
     Ok(Exit::Complete)
@@ -211,7 +214,9 @@ fn remove(args: &RemoveArgs) -> anyhow::Result<Exit> {
 fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     let report = dataset::check(&args.place.dataset)?;
     let to = &mut TerminalWriter::new(io::stdout().lock());
-    let (traces, parts, rows) = (report.traces, report.parts, report.rows);
+    let traces = report.traces;
+    let parts = report.parts;
+    let rows = report.rows;
     let mut print = || -> io::Result<()> {
         writeln!(to, "{}: traces: {traces}, parts: {parts}, rows: {rows}", args.place.dataset.display())?;
         for dir in &report.unfinished {

@@ -84,7 +84,8 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     let inputs: Vec<&Path> = args.baseline.iter().chain(&args.candidate).map(PathBuf::as_path).collect();
     check_distinct(&inputs, &reports).map_err(|error| UsageError::from(error.to_string()))?;
     let [markdown, junit] = [&args.markdown, &args.junit].map(|path| path.as_deref().map(Report::create));
-    let (markdown, junit) = (markdown.transpose()?, junit.transpose()?);
+    let markdown = markdown.transpose()?;
+    let junit = junit.transpose()?;
     let mut selection = Selection::new(&args.fail_if);
     let bar = ProgressBar::of(&[args.baseline.as_slice(), &args.candidate].concat());
     let baseline = read(&args.baseline, &args.baseline_tag, "--baseline-tag", &args.memory, &mut selection)?;
@@ -93,7 +94,8 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     let mut judgement = judge(&selection, [baseline, candidate])?;
     let of_files = args.baseline.iter().chain(&args.candidate).all(|path| !dataset::is_dataset(path));
     if judgement.outcome() == GateOutcome::Closed && of_files {
-        let (new, old) = (all_files(&args.candidate)?, all_files(&args.baseline)?);
+        let new = all_files(&args.candidate)?;
+        let old = all_files(&args.baseline)?;
         judgement.grown = grown(&new, &old, args.memory.limit()).map_err(conversion_error)?;
     }
     drop(bar);
@@ -101,9 +103,10 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     for (report, text) in [markdown, junit].into_iter().zip(&texts) {
         report.map_or(Ok(()), |report| report.write(text))?;
     }
-    match args.json {
-        true => say(format_args!("{}\n", judgement.to_json())),
-        false => judgement.lines().iter().for_each(|line| say(format_args!("{line}\n"))),
+    if args.json {
+        say(format_args!("{}\n", judgement.to_json()))
+    } else {
+        judgement.lines().iter().for_each(|line| say(format_args!("{line}\n")))
     }
     Ok(match judgement.outcome() {
         GateOutcome::Closed => Exit::Closed,
@@ -173,7 +176,7 @@ fn tag_list(tags: &[(String, String)]) -> String {
     tags.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What the runs of a side were read from, for people.
+/// The inputs of a side, for people.
 fn title(paths: &[PathBuf], tags: &[(String, String)]) -> String {
     let first = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
     let more = match paths.len() {

@@ -129,12 +129,11 @@ fn print_reports_of(
 }
 
 fn print_error(out: &mut dyn Write, path: &Path, error: &str, json: bool) -> io::Result<()> {
-    match json {
-        true => writeln!(out, "{}", json!({ "path": path, "error": error })),
-        false => {
-            complain(format_args!("tracebridge: {error}"));
-            Ok(())
-        }
+    if json {
+        writeln!(out, "{}", json!({ "path": path, "error": error }))
+    } else {
+        complain(format_args!("tracebridge: {error}"));
+        Ok(())
     }
 }
 
@@ -190,7 +189,9 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
     print_list(out, kinds)?;
     let tracks = recording.report.track_events;
     if tracks.total() > 0 {
-        let (slices, instants, values) = (tracks.slices, tracks.instants, tracks.counter_values);
+        let slices = tracks.slices;
+        let instants = tracks.instants;
+        let values = tracks.counter_values;
         writeln!(out, "  track events: {slices} slices, {instants} instants, {values} counter values")?;
     }
     if tracks.frames > 0 {
@@ -208,7 +209,8 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
 
 /// Prints the launches of apps: a line each.
 fn print_launches(out: &mut dyn Write, recording: &RecordingReport) -> io::Result<()> {
-    let (launches, cancelled) = (&recording.launches, recording.cancelled_launches.len());
+    let launches = &recording.launches;
+    let cancelled = recording.cancelled_launches.len();
     if launches.is_empty() && cancelled == 0 {
         return Ok(());
     }
@@ -262,14 +264,17 @@ fn print_frames(out: &mut dyn Write, frames: &[FrameSummary]) -> io::Result<()> 
     let width = frames.iter().map(|of_app| name(of_app).len()).max().unwrap_or(0).max("app".len());
     let columns = format!("{:>7} {:>7} {:>5}", "count", "janky", "slow");
     let spread = |title: &str| format!("{:>27}", format!("{title} 50/90/95/99 % ms"));
-    let (cpu, overrun) = (spread("CPU"), spread("overrun"));
+    let cpu = spread("CPU");
+    let overrun = spread("overrun");
     writeln!(out, "    {:width$} {columns} {cpu} {overrun}", "app")?;
     let spread = |ns: [f64; 4]| ns.map(|ns| format!("{:.1}", ns / 1e6)).join(" ");
     let line = |of_app: &FrameSummary| {
         let janky = of_app.janky_share().map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
         let cpu = spread(of_app.duration_cpu_ns);
         let overrun = of_app.overrun_ns.map_or("-".to_owned(), spread);
-        let (name, count, slow) = (name(of_app), of_app.count, of_app.slow);
+        let name = name(of_app);
+        let count = of_app.count;
+        let slow = of_app.slow;
         format!("    {name:width$} {count:>7} {janky:>7} {slow:>5} {cpu:>27} {overrun:>27}")
     };
     print_list(out, frames.iter().map(line))

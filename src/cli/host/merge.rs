@@ -177,7 +177,9 @@ fn run(
         return write_tables(inputs, output, write, place);
     }
     let request = request(inputs, &output.output, write, place);
-    let (format, only_ftrace, gzip) = (output.format.as_deref(), output.only_ftrace, output.gzip);
+    let format = output.format.as_deref();
+    let only_ftrace = output.only_ftrace;
+    let gzip = output.gzip;
     let critical_paths = output.why;
     write_timeline(ConvertRequest { format, only_ftrace, gzip, critical_paths, ..request }, write, place)
 }
@@ -225,15 +227,17 @@ fn write_tables(
     let is_irregular = !summary.report.irregular.is_empty();
     let path = &output.output;
     let to = &mut TerminalWriter::new(io::stdout().lock());
-    let printed = match write.json {
-        true => print_json(
+    let printed = if write.json {
+        print_json(
             to,
             json!({ "path": path.to_string_lossy(), "format": TABLES_ENDING, "bytes": exported.bytes }),
             summary,
             &ConversionLosses::default(),
-            (is_lossy, is_irregular),
-        ),
-        false => print_summary(to, summary, place.explain).and_then(|()| {
+            is_lossy,
+            is_irregular,
+        )
+    } else {
+        print_summary(to, summary, place.explain).and_then(|()| {
             writeln!(
                 to,
                 "written: {} (a directory of tables, {})",
@@ -241,7 +245,7 @@ fn write_tables(
                 byte_size(exported.bytes)
             )?;
             writeln!(to, "open it: DuckDB, pandas, Spark; docs/dataset.md describes the tables")
-        }),
+        })
     };
     unless_unread(printed.and_then(|()| to.flush()))?;
     Ok(if is_lossy || write.strict && is_irregular { Exit::Lossy } else { Exit::Complete })
@@ -274,7 +278,8 @@ pub(super) fn write_timeline(
     args: &WriteArgs,
     place: &PlaceArgs,
 ) -> anyhow::Result<Exit> {
-    let (output, explain) = (request.output, place.explain);
+    let output = request.output;
+    let explain = place.explain;
     let bar = ProgressBar::of(request.inputs);
     let result = Conversion::prepare(request).and_then(Conversion::run);
     drop(bar);
@@ -290,7 +295,7 @@ pub(super) fn write_timeline(
     Ok(if is_lossy { Exit::Lossy } else { Exit::Complete })
 }
 
-/// What came of printing a summary: that its reader went away changes nothing.
+/// The error of printing a summary. A reader of the summary that went away is no error.
 fn unless_unread(printed: io::Result<()>) -> anyhow::Result<()> {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("standard output"),
@@ -300,10 +305,7 @@ fn unless_unread(printed: io::Result<()>) -> anyhow::Result<()> {
 
 /// The error of a conversion, as one of the command line where that is what it is.
 pub(super) fn conversion_error(error: ConvertError) -> anyhow::Error {
-    match error.is_usage() {
-        true => UsageError::from(error.to_string()).into(),
-        false => error.into(),
-    }
+    if error.is_usage() { UsageError::from(error.to_string()).into() } else { error.into() }
 }
 
 fn print(
@@ -320,7 +322,8 @@ fn print(
             json!({ "path": output.to_string_lossy(), "format": converted.format.name, "bytes": converted.bytes }),
             &converted.summary,
             &converted.losses,
-            (converted.is_lossy(), converted.is_irregular()),
+            converted.is_lossy(),
+            converted.is_irregular(),
         )?;
     } else {
         print_summary(to, &converted.summary, explain)?;
@@ -335,7 +338,8 @@ fn print_json(
     output: Value,
     summary: &MergeSummary,
     losses: &ConversionLosses,
-    (is_lossy, is_irregular): (bool, bool),
+    is_lossy: bool,
+    is_irregular: bool,
 ) -> io::Result<()> {
     let ConversionLosses { dropped, reduced } = losses;
     let value = json!({
@@ -374,7 +378,9 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
             if count.gaps > 0 { format!(", {} gaps of unknown size", count.gaps) } else { String::new() };
         writeln!(to, "CPU {cpu}: {} events, {} lost{gaps}", count.events, count.lost)?;
     }
-    let (markers, methods, threads) = (summary.markers, summary.methods, summary.threads);
+    let markers = summary.markers;
+    let methods = summary.methods;
+    let threads = summary.threads;
     writeln!(
         to,
         "total: {} events, {markers} markers, {methods} methods, {threads} threads",
@@ -382,7 +388,9 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
     )?;
     let tracks = report.track_events;
     if tracks.total() > 0 {
-        let (slices, instants, values) = (tracks.slices, tracks.instants, tracks.counter_values);
+        let slices = tracks.slices;
+        let instants = tracks.instants;
+        let values = tracks.counter_values;
         writeln!(to, "track events: {slices} slices, {instants} instants, {values} counter values")?;
     }
     if tracks.frames > 0 {
@@ -403,7 +411,8 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
 
 /// Prints what the output has no place for, how large it is, and how to open it.
 fn print_output(to: &mut dyn Write, output: &Path, converted: &Converted) -> io::Result<()> {
-    let (format, losses) = (converted.format, &converted.losses);
+    let format = converted.format;
+    let losses = &converted.losses;
     if !losses.dropped.is_empty() {
         let list = ConversionLosses::list(&losses.dropped);
         writeln!(to, "dropped: {list}: {} has no place for them", format.name)?;

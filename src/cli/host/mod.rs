@@ -219,10 +219,7 @@ fn files_in(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = found.with_context(|| path.display().to_string())?;
     files.retain(|file| file.is_file());
     files.sort();
-    match files.is_empty() {
-        true => anyhow::bail!("{}: no files", path.display()),
-        false => Ok(files),
-    }
+    if files.is_empty() { anyhow::bail!("{}: no files", path.display()) } else { Ok(files) }
 }
 
 /// The files in all of `paths`, as [`files_in`] finds them.
@@ -234,9 +231,10 @@ fn all_files<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> anyhow::Result
 /// gets the names as they are.
 fn results(bar: &ProgressBar) -> Box<dyn Write> {
     let out = io::stdout().lock();
-    match out.is_terminal() {
-        true => Box::new(BufWriter::new(TerminalWriter::new(bar.beside(out)))),
-        false => Box::new(BufWriter::new(out)),
+    if out.is_terminal() {
+        Box::new(BufWriter::new(TerminalWriter::new(bar.beside(out))))
+    } else {
+        Box::new(BufWriter::new(out))
     }
 }
 

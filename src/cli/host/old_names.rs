@@ -32,9 +32,10 @@ fn complete(arg: &mut OsString) {
 
 /// Checks the options of traceview, of which it had only one.
 fn check_traceview(args: &[OsString]) -> Result<(), &'static str> {
-    match args.iter().any(|arg| arg == "-r") {
-        true => Err("traceview's -r only ran its regression test: leave it out to see the trace"),
-        false => Ok(()),
+    if args.iter().any(|arg| arg == "-r") {
+        Err("traceview's -r only ran its regression test: leave it out to see the trace")
+    } else {
+        Ok(())
     }
 }
 

@@ -142,9 +142,10 @@ pub(super) fn check(args: &ProfileArgs) -> Result<(), String> {
         }
         let with = names(if beside == 0 { outputs } else { beside });
         let refusal = format!("{} does not go with {with}", option.name);
-        return Err(match NAMES.contains(&option.name) {
-            true => refusal,
-            false => format!("{refusal}; it goes with {}", names(option.used_by)),
+        return Err(if NAMES.contains(&option.name) {
+            refusal
+        } else {
+            format!("{refusal}; it goes with {}", names(option.used_by))
         });
     }
     contradiction(args).map_or(Ok(()), Err)

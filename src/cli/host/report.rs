@@ -129,29 +129,23 @@ fn write_comparison(
     drop(bar);
     let compared = compared.map_err(conversion_error)?;
     let grown = grown.map_err(conversion_error)?;
-    let lines = match write.json {
-        true => {
-            let output =
-                json!({ "path": output.to_string_lossy(), "format": "report", "bytes": compared.bytes });
-            let comparison = compared.to_json()?;
-            let value = json!({ "output": output, "comparison": comparison, "grown": grown, "lossy": compared.is_lossy });
-            vec![value.to_string()]
-        }
-        false => {
-            let written =
-                compared.bytes.map(|bytes| format!("written: {} ({})", output.display(), byte_size(bytes)));
-            let grown = grown.map_or(Vec::new(), |grown| grown.lines(GROWN_LINES));
-            let heading = (!grown.is_empty()).then(|| "what grew in the launches".to_owned());
-            let grown = grown.into_iter().map(|line| format!("  {line}"));
-            compared.lines().into_iter().chain(heading).chain(grown).chain(written).collect()
-        }
+    let lines = if write.json {
+        let output = json!({ "path": output.to_string_lossy(), "format": "report", "bytes": compared.bytes });
+        let comparison = compared.to_json()?;
+        let value =
+            json!({ "output": output, "comparison": comparison, "grown": grown, "lossy": compared.is_lossy });
+        vec![value.to_string()]
+    } else {
+        let written =
+            compared.bytes.map(|bytes| format!("written: {} ({})", output.display(), byte_size(bytes)));
+        let grown = grown.map_or(Vec::new(), |grown| grown.lines(GROWN_LINES));
+        let heading = (!grown.is_empty()).then(|| "what grew in the launches".to_owned());
+        let grown = grown.into_iter().map(|line| format!("  {line}"));
+        compared.lines().into_iter().chain(heading).chain(grown).chain(written).collect()
     };
     for line in lines {
         // Where the page itself goes to standard output, the summary goes to standard error.
-        match is_stdout(output) {
-            true => complain(format_args!("{line}")),
-            false => say(format_args!("{line}\n")),
-        }
+        if is_stdout(output) { complain(format_args!("{line}")) } else { say(format_args!("{line}\n")) }
     }
     Ok(if compared.is_lossy { Exit::Lossy } else { Exit::Complete })
 }

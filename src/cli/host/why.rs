@@ -103,7 +103,7 @@ impl WhyArgs {
         })
     }
 
-    /// What is read of these inputs.
+    /// The request that reads these inputs.
     fn request<'a>(&'a self, inputs: &'a [PathBuf]) -> ConvertRequest<'a> {
         // Nothing is written: the name only chooses a format that holds everything.
         ConvertRequest {

@@ -139,7 +139,11 @@ impl Resolver {
         let key = key_of(version, misc & CPU_MODE, sample.ip, sample.chain);
         match self.stacks.get(&key) {
             Some(stack) => *stack,
-            None => self.new_stack(tables, misc, sample, version, key),
+            None => {
+                let stack = self.new_stack(tables, misc, sample, version);
+                self.stacks.insert(key, stack);
+                stack
+            }
         }
     }
 
@@ -150,7 +154,6 @@ impl Resolver {
         misc: u16,
         sample: &RawSample<'_>,
         version: u64,
-        key: (u64, u64),
     ) -> u32 {
         let mut entries = std::mem::take(&mut self.entries);
         entries.clear();
@@ -182,7 +185,6 @@ impl Resolver {
         }
         let stack = tables.stacks.of_frames(entries.iter().rev().map(|entry| entry.frame));
         self.entries = entries;
-        self.stacks.insert(key, stack);
         stack
     }
 

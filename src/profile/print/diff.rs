@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::row_data::members;
 use super::row_print::{RowLook, count_width};
-use super::table::{Keep, TableColumn, TextTable};
+use super::table::{Keep, PrintedColumn, TextTable};
 use crate::profile::count::flat::MethodStat;
 use crate::profile::figures::{FigureColumns, count, duration, percent};
 use crate::profile::profile_run::ProfileRun;
@@ -175,10 +175,10 @@ pub(super) fn write_table(
     };
     let names: Vec<ShownName> = changes.iter().map(shown_name).collect();
     let columns = vec![
-        TableColumn::hot("change", 1 + width),
-        TableColumn::new("before", width, Keep::Other),
-        TableColumn::new("after", width, Keep::Always),
-        TableColumn::new("", "slower".len(), Keep::Always),
+        PrintedColumn::hot("change", 1 + width),
+        PrintedColumn::new("before", width, Keep::Other),
+        PrintedColumn::new("after", width, Keep::Always),
+        PrintedColumn::new("", "slower".len(), Keep::Always),
     ];
     let table =
         TextTable::new(columns, &title, names.iter().map(ShownName::width).max().unwrap_or(0), look.style);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use super::table::{Keep, TableColumn, TextTable};
+use super::table::{Keep, PrintedColumn, TextTable};
 use crate::profile::count::add;
 use crate::profile::count::graph::CallGraph;
 use crate::profile::count::tree::ROOT;
@@ -87,7 +87,7 @@ fn hot_time(row: &ProfileRow, look: RowLook) -> u64 {
     figure(&row.stat, by, look.clock)
 }
 
-fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook) -> Vec<TableColumn> {
+fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook) -> Vec<PrintedColumn> {
     let mut columns = Vec::new();
     for (clock, name) in clocks {
         let is_main = *clock == look.clock;
@@ -105,8 +105,8 @@ fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook
                 (false, _) => (Keep::SecondInclusive, Keep::SecondShare),
             };
             let is_hot = keep_time == Keep::Always;
-            columns.push(TableColumn { is_hot, ..TableColumn::new(head, width, keep_time) });
-            columns.push(TableColumn { is_hot, ..TableColumn::new("share", SHARE_WIDTH, keep_share) });
+            columns.push(PrintedColumn { is_hot, ..PrintedColumn::new(head, width, keep_time) });
+            columns.push(PrintedColumn { is_hot, ..PrintedColumn::new("share", SHARE_WIDTH, keep_share) });
         }
     }
     // The number of calls that rows are sorted by includes the recursive ones.
@@ -115,16 +115,19 @@ fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook
     let width = |number: fn(&ProfileRow) -> u64| count_width(shown.iter().map(number));
     if clocks.is_empty() {
         let inclusive = count_width(shown.iter().map(|row| row.stat.inclusive[look.clock]));
-        columns.push(TableColumn::new("calls incl", inclusive, Keep::Other));
-        columns.push(TableColumn::new("share", SHARE_WIDTH, Keep::Share));
+        columns.push(PrintedColumn::new("calls incl", inclusive, Keep::Other));
+        columns.push(PrintedColumn::new("share", SHARE_WIDTH, Keep::Share));
     }
-    let calls =
-        TableColumn::new(look.figures.count_name(), width(|row| row.stat.calls), unless_sorted(Keep::Calls));
+    let calls = PrintedColumn::new(
+        look.figures.count_name(),
+        width(|row| row.stat.calls),
+        unless_sorted(Keep::Calls),
+    );
     columns.push(calls);
     if look.figures.is_sampled {
         return columns;
     }
-    columns.push(TableColumn::new(
+    columns.push(PrintedColumn::new(
         "recursive",
         width(|row| row.stat.recursive),
         unless_sorted(Keep::Recursive),
@@ -154,15 +157,15 @@ impl<'a> RelationTable<'a> {
     ) -> Self {
         let all = || shown.iter().flat_map(|row| relations.of_method(row.id)).flatten();
         let widest = all().map(|relation| relation.shown(names, look.descriptors).width()).max().unwrap_or(0);
-        let mut columns = vec![TableColumn::new("", RELATION_INDENT + SHARE_WIDTH, Keep::Always)];
+        let mut columns = vec![PrintedColumn::new("", RELATION_INDENT + SHARE_WIDTH, Keep::Always)];
         for (clock, _) in clocks {
             let keep = if *clock == look.clock { Keep::Always } else { Keep::SecondInclusive };
             let largest = shown.iter().map(|row| row.stat.inclusive[*clock]).max().unwrap_or(0);
-            columns.push(TableColumn::new("", look.figures.width(*clock, largest), keep));
+            columns.push(PrintedColumn::new("", look.figures.width(*clock, largest), keep));
         }
         let calls = all().map(|relation| calls_of(relation).len()).max().unwrap_or(0);
-        columns.push(TableColumn::new("", calls, Keep::Always));
-        columns.push(TableColumn::new("", CALLER.len(), Keep::Always));
+        columns.push(PrintedColumn::new("", calls, Keep::Always));
+        columns.push(PrintedColumn::new("", CALLER.len(), Keep::Always));
         RelationTable {
             relations,
             names,

@@ -29,7 +29,7 @@ pub(super) enum Keep {
 
 /// One column of figures, which are aligned at their right ends.
 #[derive(Debug, Clone)]
-pub(super) struct TableColumn {
+pub(super) struct PrintedColumn {
     pub head: String,
     /// The width of the widest figure.
     pub width: usize,
@@ -38,14 +38,14 @@ pub(super) struct TableColumn {
     pub is_hot: bool,
 }
 
-impl TableColumn {
-    pub(super) fn new(head: impl Into<String>, width: usize, keep: Keep) -> TableColumn {
-        TableColumn { head: head.into(), width, keep, is_hot: false }
+impl PrintedColumn {
+    pub(super) fn new(head: impl Into<String>, width: usize, keep: Keep) -> PrintedColumn {
+        PrintedColumn { head: head.into(), width, keep, is_hot: false }
     }
 
     /// A column that shows how hot a row is, and that every terminal has.
-    pub(super) fn hot(head: impl Into<String>, width: usize) -> TableColumn {
-        TableColumn { is_hot: true, ..TableColumn::new(head, width, Keep::Always) }
+    pub(super) fn hot(head: impl Into<String>, width: usize) -> PrintedColumn {
+        PrintedColumn { is_hot: true, ..PrintedColumn::new(head, width, Keep::Always) }
     }
 
     fn width(&self) -> usize {
@@ -59,10 +59,10 @@ const GAP: usize = 2;
 /// The layout of a table.
 #[derive(Debug)]
 pub(super) struct TextTable {
-    columns: Vec<TableColumn>,
+    columns: Vec<PrintedColumn>,
     /// The head above the names.
     title: String,
-    /// The least [`TableColumn::keep`] of the columns that are printed.
+    /// The least [`PrintedColumn::keep`] of the columns that are printed.
     least: Keep,
     style: TextStyle,
 }
@@ -70,7 +70,7 @@ pub(super) struct TextTable {
 impl TextTable {
     /// A table whose figures take at most half of the terminal, or what the widest name leaves of it.
     pub(super) fn new(
-        columns: Vec<TableColumn>,
+        columns: Vec<PrintedColumn>,
         title: &str,
         widest_name: usize,
         style: TextStyle,
@@ -90,7 +90,7 @@ impl TextTable {
         table
     }
 
-    fn is_shown(&self, column: &TableColumn) -> bool {
+    fn is_shown(&self, column: &PrintedColumn) -> bool {
         column.keep >= self.least
     }
 
@@ -146,10 +146,10 @@ mod tests {
 
     fn lines(width: Option<usize>, name: &ShownName) -> String {
         let columns = vec![
-            TableColumn::hot("wall excl", 7),
-            TableColumn::new("cpu excl", 7, Keep::SecondExclusive),
-            TableColumn::new("calls", 3, Keep::Calls),
-            TableColumn::new("recursive", 1, Keep::Recursive),
+            PrintedColumn::hot("wall excl", 7),
+            PrintedColumn::new("cpu excl", 7, Keep::SecondExclusive),
+            PrintedColumn::new("calls", 3, Keep::Calls),
+            PrintedColumn::new("recursive", 1, Keep::Recursive),
         ];
         let table = TextTable::new(columns, "method", name.width(), TextStyle { width, colour: false });
         let figures = ["1.25 s ", "14.0 ms", "12", "0"].map(String::from);

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::row_print::{RowLook, clocks_from, count_width};
-use super::table::{Keep, TableColumn, TextTable};
+use super::table::{Keep, PrintedColumn, TextTable};
 use crate::formats::art_method::Ticks;
 use crate::profile::count::add;
 use crate::profile::count::tree::{CallTree, ROOT};
@@ -321,8 +321,8 @@ impl PrintedTree<'_> {
         }
     }
 
-    fn columns(&self, clocks: &[(usize, &'static str)], main: usize) -> Vec<TableColumn> {
-        let mut columns = vec![TableColumn::hot("share", SHARE_WIDTH)];
+    fn columns(&self, clocks: &[(usize, &'static str)], main: usize) -> Vec<PrintedColumn> {
+        let mut columns = vec![PrintedColumn::hot("share", SHARE_WIDTH)];
         for (clock, name) in clocks {
             let largest = depth_first(self.branches).map(|(_, branch)| branch.total[*clock]).max();
             let width = self.figures.width(*clock, largest.unwrap_or(0));
@@ -333,15 +333,15 @@ impl PrintedTree<'_> {
             };
             match self.direction {
                 TreeDirection::TopDown => columns.extend([
-                    TableColumn::new(format!("{name} incl"), width, total),
-                    TableColumn::new(format!("{name} excl"), width, own),
+                    PrintedColumn::new(format!("{name} incl"), width, total),
+                    PrintedColumn::new(format!("{name} excl"), width, own),
                 ]),
                 // The time of a path of callers is the method's own time.
-                TreeDirection::BottomUp => columns.push(TableColumn::new(*name, width, total)),
+                TreeDirection::BottomUp => columns.push(PrintedColumn::new(*name, width, total)),
             }
         }
         let calls = count_width(depth_first(self.branches).map(|(_, branch)| branch.calls));
-        columns.push(TableColumn::new(self.figures.count_name(), calls, Keep::Calls));
+        columns.push(PrintedColumn::new(self.figures.count_name(), calls, Keep::Calls));
         columns
     }
 }

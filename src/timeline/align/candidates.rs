@@ -6,7 +6,7 @@ use super::identity::Evidence;
 use super::method_evidence::MethodEvidence;
 use super::offset_histogram;
 use super::placement::MergeOptions;
-use super::reason::{Compared, NoPlace, PlaceBasis, PlaceFit, Trial};
+use super::reason::{ComparedAmount, NoPlace, PlaceBasis, PlaceFit, Trial};
 use super::residuals::{self, Residuals, WINDOW_NS, geometric_mean};
 use crate::clock::Clock;
 use crate::statistics::median;
@@ -121,8 +121,8 @@ pub struct ChosenPlace {
     pub basis: PlaceBasis,
 }
 
-/// Chooses the candidate that fits clearly best. `untried` are clocks that cannot be tried and cannot be ruled
-/// out; candidates no further apart than `same` ns count as one.
+/// Chooses the candidate that fits clearly best. `untried` are clocks that cannot be tried and cannot be
+/// ruled out; candidates no further apart than `same` ns count as one.
 pub fn choose(
     mut candidates: Vec<Candidate>,
     untried: &[Clock],
@@ -182,9 +182,9 @@ impl Candidate {
         self.residual_ns.unwrap_or(10.0 * WINDOW_NS as f64)
     }
 
-    fn compared(&self) -> Compared {
+    fn compared(&self) -> ComparedAmount {
         let fits = || self.fits.iter().flatten();
-        Compared {
+        ComparedAmount {
             markers: fits().map(|fit| fit.pairs.len()).sum(),
             gaps: fits().map(|fit| fit.cpu_time.len()).sum(),
         }
@@ -248,11 +248,11 @@ impl Evidence<'_, '_> {
     fn fits_only_here(&self, segments: &[ClockMap]) -> bool {
         let sample: Vec<MethodEvidence> =
             self.threads.iter().map(|t| t.sample(MAX_SAMPLED_PER_THREAD)).collect();
-        let window = (self.kernel.first, self.kernel.last);
+        let window = || self.kernel.first..=self.kernel.last;
         let residual = |segments: &[ClockMap]| {
             let best_medians = |(thread, tids): (&MethodEvidence, &Vec<i32>)| {
                 let seen = tids.iter().filter_map(|tid| self.kernel.threads.get(tid));
-                let fits = seen.map(|seen| residuals::compare(thread, seen, segments, window).medians);
+                let fits = seen.map(|seen| residuals::compare(thread, seen, segments, window()).medians);
                 fits.min_by(|a, b| {
                     geometric_mean(a).unwrap_or(f64::MAX).total_cmp(&geometric_mean(b).unwrap_or(f64::MAX))
                 })

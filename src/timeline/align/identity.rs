@@ -52,10 +52,10 @@ impl Evidence<'_, '_> {
     /// The residuals of a thread with each kernel thread that it may be; `segments` turn the trace's clock
     /// into the timeline's.
     pub fn fits(&self, thread: usize, segments: &[ClockMap]) -> Vec<(i32, Residuals)> {
-        let window = (self.kernel.first, self.kernel.last);
+        let window = || self.kernel.first..=self.kernel.last;
         let fit = |tid: &i32| {
             let seen = self.kernel.threads.get(tid)?;
-            Some((*tid, residuals::compare(&self.threads[thread], seen, segments, window)))
+            Some((*tid, residuals::compare(&self.threads[thread], seen, segments, window())))
         };
         self.candidate_tids[thread].iter().filter_map(fit).collect()
     }

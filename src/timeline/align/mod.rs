@@ -170,7 +170,7 @@ fn settle(evidence: &Evidence<'_, '_>, choice: ChosenPlace, trials: Vec<Trial>) 
     let mut curve: Vec<u64> = Vec::new();
     for (thread, identity) in placement.identities.iter().enumerate() {
         let Some(seen) = identity.tid.and_then(|tid| evidence.kernel.threads.get(&tid)) else { continue };
-        let window = (evidence.kernel.first, evidence.kernel.last);
+        let window = evidence.kernel.first..=evidence.kernel.last;
         let fit = residuals::compare(&evidence.threads[thread], seen, &placement.segments, window);
         curve.extend(fit.cpu_time);
     }

@@ -27,8 +27,8 @@ pub struct ThreadIdentity {
     pub doubt: Option<IdentityDoubt>,
 }
 
-/// Why it is not known which of the kernel's threads a thread of a method trace is. Displayed as a sentence for
-/// people.
+/// Why it is not known which of the kernel's threads a thread of a method trace is. Displayed as a sentence
+/// for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdentityDoubt {
     /// No thread of the recording has its name and process.

@@ -66,7 +66,7 @@ pub enum PlaceBasis {
         /// Whether a clock leads to the place; else markers alone do.
         has_clock: bool,
         /// How much was compared.
-        compared: Compared,
+        compared: ComparedAmount,
         /// Geometric mean of the residuals, ns.
         residual_ns: f64,
         /// How many times better it fits than the next place, and the clock of that.
@@ -78,14 +78,14 @@ pub enum PlaceBasis {
 
 /// How much of a method trace was compared with recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compared {
+pub struct ComparedAmount {
     /// Enters and exits that have a marker.
     pub markers: usize,
     /// Stretches off the CPU.
     pub gaps: usize,
 }
 
-impl fmt::Display for Compared {
+impl fmt::Display for ComparedAmount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} markers and {} stretches off the CPU", self.markers, self.gaps)
     }
@@ -184,7 +184,7 @@ pub enum Trial {
         /// The result of the comparison.
         fit: PlaceFit,
         /// How much was compared.
-        compared: Compared,
+        compared: ComparedAmount,
     },
     /// Neither the trace nor the recordings hold anything to compare.
     NothingToCompare,

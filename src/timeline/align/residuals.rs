@@ -3,6 +3,7 @@
 //! they demand.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use super::clock_map::ClockMap;
 use super::kernel_evidence::ThreadActivity;
@@ -72,12 +73,12 @@ fn nearest(group: &[u64], y: i64) -> Option<i64> {
 }
 
 /// Compares `thread` with `activity`; `segments` turn the trace's clock into the timeline's. Edges outside of
-/// `window` (first and last event of the recordings, ns of the timeline) are not compared.
+/// `window`, which goes from the first to the last event of the recordings, are not compared.
 pub fn compare(
     thread: &MethodEvidence,
     activity: &ThreadActivity,
     segments: &[ClockMap],
-    window: (u64, u64),
+    window: RangeInclusive<u64>,
 ) -> Residuals {
     let groups = groups(activity);
     let changes = changes(thread, activity, &groups, segments);
@@ -89,7 +90,7 @@ pub fn compare(
     let mut drift = Drift::default();
     for edge in &thread.edges {
         let y = time(edge.record, edge.x);
-        if y < window.0 || y > window.1 {
+        if !window.contains(&y) {
             continue;
         }
         let Some(group) = groups.get(&(edge.name, edge.begin)) else { continue };
@@ -310,7 +311,7 @@ mod tests {
     use super::super::kernel_evidence::SliceEdge;
     use super::*;
 
-    const WHOLE_RECORDING: (u64, u64) = (0, u64::MAX);
+    const WHOLE_RECORDING: RangeInclusive<u64> = 0..=u64::MAX;
 
     /// Four calls of one method, 100 µs long, at 1, 2, 3 and 4 ms of the trace's clock.
     fn four_calls() -> MethodEvidence {
@@ -351,7 +352,7 @@ mod tests {
         let residuals = compare(&four_calls(), &four_slices(), &maps, WHOLE_RECORDING);
         assert!(residuals.pairs.is_empty());
         assert_eq!(residuals.medians, [WINDOW_NS as f64]);
-        let residuals = compare(&four_calls(), &four_slices(), &maps, (0, 20_000_000));
+        let residuals = compare(&four_calls(), &four_slices(), &maps, 0..=20_000_000);
         assert!(residuals.medians.is_empty(), "what lies outside of the recording is not compared");
     }
 

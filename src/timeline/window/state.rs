@@ -21,10 +21,17 @@ enum StateKey {
     NamedValue { kind: u32, name: Vec<u8> },
 }
 
-/// The events that set the state, each with its place in the order of events.
+/// An event with its place in the order of events.
+#[derive(Clone)]
+struct NumberedEvent {
+    number: u64,
+    event: Rc<OwnedEvent>,
+}
+
+/// The events that set the state.
 #[derive(Default)]
 pub(super) struct WindowState {
-    parts: BTreeMap<StateKey, Vec<(u64, Rc<OwnedEvent>)>>,
+    parts: BTreeMap<StateKey, Vec<NumberedEvent>>,
     events: u64,
 }
 
@@ -95,12 +102,12 @@ impl WindowState {
         }
     }
 
-    fn own(&mut self, event: &Event<'_>) -> (u64, Rc<OwnedEvent>) {
+    fn own(&mut self, event: &Event<'_>) -> NumberedEvent {
         self.events += 1;
-        (self.events, Rc::new(OwnedEvent::new(event)))
+        NumberedEvent { number: self.events, event: Rc::new(OwnedEvent::new(event)) }
     }
 
-    fn set(&mut self, part: StateKey, owned: &(u64, Rc<OwnedEvent>)) {
+    fn set(&mut self, part: StateKey, owned: &NumberedEvent) {
         let events = self.parts.entry(part).or_default();
         events.clear();
         events.push(owned.clone());
@@ -122,8 +129,8 @@ impl WindowState {
     /// The events that set the state, in their order; each comes once.
     pub fn take(&mut self) -> Vec<Rc<OwnedEvent>> {
         let mut events: Vec<_> = std::mem::take(&mut self.parts).into_values().flatten().collect();
-        events.sort_by_key(|(number, _)| *number);
-        events.dedup_by_key(|(number, _)| *number);
-        events.into_iter().map(|(_, event)| event).collect()
+        events.sort_by_key(|event| event.number);
+        events.dedup_by_key(|event| event.number);
+        events.into_iter().map(|numbered| numbered.event).collect()
     }
 }

@@ -27,14 +27,13 @@ impl Bytes {
 
 /// A section of version 7, compressed or not.
 fn section(id: u64, data: &[u8], compressed: bool) -> Vec<u8> {
-    let body = match compressed {
-        true => {
-            let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
-            zlib.write_all(data).unwrap();
-            let zlib = zlib.finish().unwrap();
-            Bytes::default().uint(zlib.len() as u64, 4).uint(data.len() as u64, 4).raw(&zlib).0
-        }
-        false => data.to_vec(),
+    let body = if compressed {
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
+        zlib.write_all(data).unwrap();
+        let zlib = zlib.finish().unwrap();
+        Bytes::default().uint(zlib.len() as u64, 4).uint(data.len() as u64, 4).raw(&zlib).0
+    } else {
+        data.to_vec()
     };
     let head = Bytes::default().uint(id, 2).uint(compressed.into(), 2).uint(0, 4);
     head.uint(body.len() as u64, 8).raw(&body).0

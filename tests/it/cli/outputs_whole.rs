@@ -547,9 +547,10 @@ fn an_input_that_is_shortened_while_it_is_read_is_told_and_leaves_no_output() {
         fs::write(&input, &whole).unwrap();
         let _ = mkfifo(&dir.path().join("fifo"), nix::sys::stat::Mode::from_bits_truncate(0o600));
         let mut child = start(dir.path(), command);
-        let mut out: Box<dyn Read + Send> = match command.contains(&"fifo") {
-            true => Box::new(open_to_read(&dir.path().join("fifo"))),
-            false => Box::new(child.stdout.take().unwrap()),
+        let mut out: Box<dyn Read + Send> = if command.contains(&"fifo") {
+            Box::new(open_to_read(&dir.path().join("fifo")))
+        } else {
+            Box::new(child.stdout.take().unwrap())
         };
         // The command waits for its reader while the file becomes shorter.
         let mut out = within_limit("the first bytes of the output", move || {

@@ -142,10 +142,8 @@ fn all_methods(out: &mut Vec<u8>, thread: u16, records: &[Record], stream: Strea
     let mut after_exit = false;
     for r in records {
         let is_exit = r.action != Action::Enter;
-        let difference = match is_exit {
-            true => i64::from(!after_exit),
-            false => pointer(r.method).wrapping_sub(word) as i64,
-        };
+        let difference =
+            if is_exit { i64::from(!after_exit) } else { pointer(r.method).wrapping_sub(word) as i64 };
         sleb(out, difference);
         word = if is_exit { 1 } else { pointer(r.method) };
         after_exit = is_exit;

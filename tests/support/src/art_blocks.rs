@@ -88,9 +88,10 @@ pub fn with_keys(trace: &ArtTrace, blocks: Blocks, keys: &str) -> Vec<u8> {
 }
 
 fn summary(trace: &ArtTrace, blocks: Blocks, version: u16, in_micros: bool, keys: &str) -> String {
-    let elapsed = match in_micros {
-        true => format!("elapsed-time-usec={}", trace.elapsed_us),
-        false => format!("elapsed-time-nsec={}", trace.elapsed_us * 1_000),
+    let elapsed = if in_micros {
+        format!("elapsed-time-usec={}", trace.elapsed_us)
+    } else {
+        format!("elapsed-time-nsec={}", trace.elapsed_us * 1_000)
     };
     let clock = match (blocks.wall, blocks.cpu) {
         (true, true) => "dual",
@@ -205,10 +206,7 @@ fn third(out: &mut Vec<u8>, records: &[Record], blocks: Blocks, real: u64) {
     let mut bytes = Vec::new();
     for r in records {
         let cpu_ns = u64::from(r.cpu_us) * 1_000;
-        let reading = match blocks.wall {
-            true => START_TSC + u64::from(r.wall_us) * real / 1_000_000,
-            false => cpu_ns,
-        };
+        let reading = if blocks.wall { START_TSC + u64::from(r.wall_us) * real / 1_000_000 } else { cpu_ns };
         let to = reading << 2 | r.action as u64;
         sleb(&mut bytes, to.wrapping_sub(time) as i64);
         if blocks.wall && blocks.cpu {

@@ -55,9 +55,10 @@ fn run() -> &'static Run {
 /// its name apart. Scripts of imitated devices name files without quotes, as those of Android do.
 fn parent_of_runs(temp_dir: &Path) -> PathBuf {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@".contains(c);
-    match temp_dir.to_str().is_some_and(|dir| dir.chars().all(is_plain)) || !cfg!(unix) {
-        true => temp_dir.to_owned(),
-        false => PathBuf::from("/tmp"),
+    if temp_dir.to_str().is_some_and(|dir| dir.chars().all(is_plain)) || !cfg!(unix) {
+        temp_dir.to_owned()
+    } else {
+        PathBuf::from("/tmp")
     }
 }
 

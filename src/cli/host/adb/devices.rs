@@ -5,7 +5,7 @@ use clap::Args;
 use super::results::desk_error;
 use crate::cli::Exit;
 use crate::console::{printable, say};
-use crate::desk::{self, ListedDevice};
+use crate::desk::{self, DeviceDetails, ListedDevice};
 
 /// List the attached devices: model, Android release, ABI, how root is had, whether tracing works
 #[derive(Debug, Args)]
@@ -41,8 +41,8 @@ fn table(devices: &[ListedDevice]) -> String {
     let mut rows = vec![TITLES.map(str::to_owned).to_vec()];
     rows.extend(devices.iter().map(|device| {
         let details = match &device.details {
-            Ok(details) => details.as_slice(),
-            Err(problem) => std::slice::from_ref(problem),
+            DeviceDetails::Usable(details) => details.as_slice(),
+            DeviceDetails::Unusable(problem) => std::slice::from_ref(problem),
         };
         let cells = std::iter::once(&device.serial).chain(details);
         cells.map(|cell| printable(cell).into_owned()).collect()
@@ -75,7 +75,10 @@ mod tests {
         let details = ["Pixel 3a", "15", "arm64-v8a", "su -c", "yes"].map(str::to_owned);
         let problem = "unauthorized: unlock the device, a long text that widens no column".to_owned();
         assert_eq!(
-            table(&[device("S1", Ok(details)), device("0123456789", Err(problem))]),
+            table(&[
+                device("S1", DeviceDetails::Usable(details)),
+                device("0123456789", DeviceDetails::Unusable(problem))
+            ]),
             "SERIAL      MODEL     ANDROID  ABI        ROOT   TRACING\n\
              S1          Pixel 3a  15       arm64-v8a  su -c  yes\n\
              0123456789  unauthorized: unlock the device, a long text that widens no column\n"

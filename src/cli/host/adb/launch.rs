@@ -78,7 +78,7 @@ pub struct LaunchArgs {
     launch: Forwarded<LaunchFlags>,
     #[command(flatten)]
     scheduling: Forwarded<SchedulingArgs>,
-    /// What records on the device beside the method trace
+    /// The recorder on the device, beside the method trace
     #[arg(long, value_enum, default_value_t = RecorderArg::Auto)]
     via: RecorderArg,
     #[command(flatten)]

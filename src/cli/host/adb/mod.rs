@@ -45,7 +45,7 @@ enum AdbCommand {
     Devices(devices::DevicesArgs),
     Record(Box<record::RecordArgs>),
     Launch(Box<launch::LaunchArgs>),
-    Profile(profile::ProfileArgs),
+    Profile(profile::AppProfileArgs),
     Pull(pull::PullArgs),
     Start(Box<flight::StartArgs>),
     Dump(flight::DumpArgs),

@@ -17,7 +17,7 @@ use crate::desk::{self, ProfilerRequest};
 #[command(after_help = "\
   tracebridge adb profile start com.example.app --sampling 1000
   tracebridge adb profile stop com.example.app -o methods.trace")]
-pub struct ProfileArgs {
+pub struct AppProfileArgs {
     #[command(subcommand)]
     command: ProfileCommand,
 }
@@ -25,13 +25,13 @@ pub struct ProfileArgs {
 #[derive(Debug, Subcommand)]
 enum ProfileCommand {
     /// Start the app's method profiler
-    Start(StartArgs),
+    Start(ProfilerStartArgs),
     /// Stop it, and fetch the method trace
-    Stop(StopArgs),
+    Stop(ProfilerStopArgs),
 }
 
 #[derive(Debug, Args)]
-struct StartArgs {
+struct ProfilerStartArgs {
     /// The app's process: its package's name, and what `android:process` adds (com.example.app:remote)
     #[arg(value_name = "PROCESS")]
     app: String,
@@ -46,7 +46,7 @@ struct StartArgs {
 }
 
 #[derive(Debug, Args)]
-struct StopArgs {
+struct ProfilerStopArgs {
     /// The app's process, as it was started
     #[arg(value_name = "PROCESS")]
     app: String,
@@ -58,7 +58,7 @@ struct StopArgs {
 }
 
 /// Runs `adb profile`.
-pub fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
+pub fn run(args: &AppProfileArgs) -> anyhow::Result<Exit> {
     match &args.command {
         ProfileCommand::Start(args) => {
             let request = ProfilerRequest {

@@ -44,7 +44,7 @@ pub struct RecordArgs {
     /// connection ends
     #[arg(long, conflicts_with = "compress")]
     stream: bool,
-    /// What records on the device
+    /// The recorder on the device
     #[arg(long, value_enum, default_value_t = RecorderArg::Auto, conflicts_with = "stream")]
     via: RecorderArg,
     #[command(flatten)]

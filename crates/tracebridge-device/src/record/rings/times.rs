@@ -137,19 +137,20 @@ impl RingTimes {
         };
         let first = once();
         let (_, reading) = (1..ATTEMPTS).map(|_| once()).fold(first, |a, b| if b.0 < a.0 { b } else { a });
-        self.add(reading);
-        reading.0
+        let (stamp, time) = reading;
+        self.add(stamp, time);
+        stamp
     }
 
-    fn add(&mut self, reading: (u64, u64)) {
+    fn add(&mut self, stamp: u64, time: u64) {
         // A clock that was set back, or stood still, gives no line to convert by.
-        if self.readings.back().is_some_and(|last| reading.0 <= last.0 || reading.1 < last.1) {
+        if self.readings.back().is_some_and(|last| stamp <= last.0 || time < last.1) {
             return;
         }
         if self.readings.len() >= MAX_READINGS {
             self.readings.pop_front();
         }
-        self.readings.push_back(reading);
+        self.readings.push_back((stamp, time));
     }
 
     /// The time in the recording's clock, ns, of a reading of the stamp's clock: on the line through the
@@ -194,11 +195,11 @@ mod tests {
             boottime: (0, 0),
         };
         assert_eq!(times.convert(5), 50_000);
-        times.add((2_000, 60_000));
-        times.add((4_000, 90_000));
+        times.add(2_000, 60_000);
+        times.add(4_000, 90_000);
         // Neither a reading of the same moment nor an older one makes a line.
-        times.add((4_000, 95_000));
-        times.add((3_000, 99_000));
+        times.add(4_000, 95_000);
+        times.add(3_000, 99_000);
         let of = |stamps: &[u64]| stamps.iter().map(|s| times.convert(*s)).collect::<Vec<_>>();
         assert_eq!(of(&[1_000, 1_500, 2_000, 3_000, 4_000]), [50_000, 55_000, 60_000, 75_000, 90_000]);
         assert_eq!(of(&[0, 900, 4_010]), [40_000, 49_000, 90_150]);
