@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::code::for_each_source;
 use super::imports::Sources;
-use super::{CRATES, Crate, for_each_source};
+use super::{CRATES, Crate};
 
 /// Paths that name what only some systems have.
 const SYSTEM_PATHS: &[&str] = &["nix::", "libc::", "std::os::", "tracebridge_device::"];

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use super::{for_each_source, root};
+use super::code::for_each_source;
+use super::root;
 
 /// The tools of `tests/support`, and for each the paths of the standard library or of a crate that go past
 /// it.

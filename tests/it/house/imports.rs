@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::code::{code_of, without_unit_tests};
+
 /// A module path such as `["formats", "trace_dat", "read"]`; empty for the crate's root.
 type ModulePath = Vec<String>;
 
@@ -94,7 +96,7 @@ impl Sources {
 
 impl Source {
     fn parse(path: &Path, text: &str, module: &[String]) -> Source {
-        let text = without_comments_and_tests(text);
+        let text = without_modules_and_tests(text);
         // Names that a `use` brings into scope, and where each comes from.
         let mut in_scope = BTreeMap::new();
         let mut re_exports = BTreeMap::new();
@@ -210,11 +212,11 @@ fn expand(tree: &str) -> Vec<(Vec<&str>, String)> {
     }
 }
 
-/// The text up to its unit tests, with comments and string literals blanked.
-fn without_comments_and_tests(text: &str) -> String {
-    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//") && !is_module_line(line));
-    lines.map(|line| line.split(" // ").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+/// The code up to its unit tests, without declarations of modules.
+fn without_modules_and_tests(text: &str) -> String {
+    let code = code_of(text);
+    let lines = without_unit_tests(&code).lines().filter(|line| !is_module_line(line));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// `mod x;` declares a module and imports nothing.

@@ -1,16 +1,20 @@
-//! Holds the sources to the structure that ARCHITECTURE.md draws: rooms on floors, imports downward only, no
-//! circle of files, comments that fit a screen, and pages whose links lead somewhere.
+//! Holds the sources to the structure that ARCHITECTURE.md draws and to the style of CONTRIBUTING.md: rooms
+//! on floors, imports downward only, no circle of files, names, statements and comments in one form, and
+//! pages whose links lead somewhere.
 
+mod code;
 mod desks;
 mod hermetic;
 mod imports;
 mod links;
+mod style;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+use code::for_each_source;
 use imports::Sources;
 
 /// A crate of the product. Cargo sees to it that crates depend on each other in one direction alone, and that
@@ -87,9 +91,6 @@ impl Crate {
     }
 }
 
-/// The width of a comment, in characters.
-const COMMENT_COLUMNS: usize = 110;
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -160,22 +161,6 @@ fn reachable(imports: &BTreeMap<PathBuf, BTreeSet<PathBuf>>, start: &Path) -> BT
 }
 
 #[test]
-fn comments_fit_a_screen() {
-    let mut long = Vec::new();
-    for dir in ["src", "crates", "tests", "benches", "examples", "tools", "fuzz/fuzz_targets"] {
-        for_each_source(&root().join(dir), &mut |path, text| {
-            for (number, line) in text.lines().enumerate() {
-                let is_comment = line.trim_start().starts_with("//");
-                if is_comment && line.chars().count() > COMMENT_COLUMNS && !line.contains("://") {
-                    long.push(format!("{}:{}", path.display(), number + 1));
-                }
-            }
-        });
-    }
-    assert!(long.is_empty(), "comments of more than {COMMENT_COLUMNS} columns: {long:#?}");
-}
-
-#[test]
 fn no_room_asks_for_a_feature() {
     let mut lines = Vec::new();
     for one in CRATES {
@@ -215,16 +200,5 @@ fn every_fuzz_target_is_built_described_and_has_inputs() {
             named <= MAX_NAMED_INPUTS,
             "{name}: {named} files in fuzz/corpus/{name}: only mended faults stay"
         );
-    }
-}
-
-fn for_each_source(dir: &Path, visit: &mut dyn FnMut(&Path, &str)) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            for_each_source(&path, visit);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            visit(&path, &fs::read_to_string(&path).unwrap());
-        }
     }
 }
