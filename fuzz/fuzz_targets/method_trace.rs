@@ -4,11 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use tracebridge::formats::art_method::MethodTrace;
-use tracebridge::profile::count::call_events::call_events;
+use tracebridge::profile::count::call_stacks::call_events;
 use tracebridge::profile::count::flat::FlatProfile;
-use tracebridge::profile::count::graph::CallGraph;
 use tracebridge::profile::count::selection::ProfileSelection;
-use tracebridge::profile::count::tree::{CallTree, TreeOptions};
+use tracebridge::profile::count::tree::{CallGraph, CallTree, TreeOptions};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(trace) = MethodTrace::parse(data) else { return };

@@ -4,7 +4,6 @@
 //! [`FORMATS`].
 
 mod chrome_json;
-pub mod compare;
 pub mod convert;
 mod critical_path;
 mod csv;
@@ -14,7 +13,6 @@ mod held;
 pub mod launches;
 mod perfetto;
 mod perfetto_zip;
-mod record_batch;
 mod report_page;
 pub mod runs;
 pub mod systrace;

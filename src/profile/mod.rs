@@ -3,9 +3,8 @@
 //! [`run()`] makes a whole profile from files to outputs: it opens the traces, profiles each, and has the
 //! results printed or written. The records of a [`selection`](count::selection) are streamed into one of
 //! three counters: [`flat`](count::flat) (times of each method), [`tree`](count::tree) (times of each path
-//! of calls, from which [`graph`](count::graph) derives callers and callees), or
-//! [`call_events`](count::call_events) (calls in time order). `rows` makes rows of them; `print` and
-//! `files` make the outputs.
+//! of calls, from which callers and callees follow), or [`call_stacks`](count::call_stacks) (calls in time
+//! order). `rows` makes rows of them; `print` and `files` make the outputs.
 
 pub mod count;
 pub mod dmtracedump;
@@ -17,7 +16,6 @@ mod print;
 mod profile_run;
 mod request;
 mod rows;
-mod shown_name;
 mod source;
 mod text_style;
 

@@ -7,9 +7,8 @@ use super::count::flat::{FlatProfile, MethodStat, ThreadStat};
 use super::count::selection::ProfileSelection;
 use super::count::{add, since};
 use super::figures::FigureColumns;
-use super::names::TraceNames;
+use super::names::{ShownName, TraceNames};
 use super::request::{RowKind, SortKey};
-use super::shown_name::ShownName;
 use super::source::ProfileSource;
 use crate::formats::art_method::{CallAnomalies, Ticks};
 

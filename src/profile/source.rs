@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::count::call_events::{CallEvent, ThreadCallEvents, call_events};
+use super::count::call_stacks::{CallEvent, ThreadCallEvents, call_events};
 use super::count::flat::FlatProfile;
 use super::count::sample_tree::{OFF_CPU, SampleKey, SampleSum, SampleSums, WEIGHT, flat_of, tree_of};
 use super::count::selection::ProfileSelection;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::data_kind::{DataCounts, DataKind};
 use super::sink::{Edge, EdgeKind};
+use super::summary::{DataCounts, DataKind};
 use crate::formats::{Event, EventType, ThreadIds, TrackEventCounts, TrackEventKind};
 use crate::markers::Marker;
 
@@ -122,8 +122,8 @@ impl ContentCounter {
         (DataKind::ProcessNames, self.process_names)
     }
 
-    /// Changes the contents of a whole timeline to those of the part that was counted. What is not counted by
-    /// its time stays: names, signatures, snapshots of clocks.
+    /// Changes the contents of a whole timeline to the contents of the part that was counted. Names,
+    /// signatures and snapshots of clocks have no time and stay as they are.
     pub(super) fn restrict(&self, contents: &DataCounts, lost: u64) -> DataCounts {
         let mut counts: BTreeMap<DataKind, u64> = contents.iter().collect();
         counts.extend(self.of_events());

@@ -5,8 +5,8 @@ use std::io;
 
 use super::align::method_evidence::Readings;
 use super::align::placement::Placement;
-use super::data_kind::{DataCounts, DataKind};
 use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
+use super::summary::{DataCounts, DataKind};
 use crate::art::{Action, ClockMode};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Record};

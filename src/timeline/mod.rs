@@ -3,7 +3,6 @@
 
 mod align;
 mod content_counter;
-mod data_kind;
 mod dedup;
 mod deobfuscate;
 mod event_buffer;
@@ -21,10 +20,9 @@ mod window;
 pub use align::AlignError;
 pub use align::placement::{IdentityDoubt, MergeOptions};
 pub use align::reason::{ComparedAmount, NoPlace, PlaceBasis, PlaceFit, PlaceReason, Trial};
-pub use data_kind::{DataCounts, DataKind};
 pub use deobfuscate::Deobfuscator;
 pub(crate) use event_role::{CPU_FREQUENCY, EventRole};
 pub use merge::{MergeError, merge};
 pub use sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineAdapter, TimelineSink};
-pub use summary::{InputSummary, MergeSummary, Verdict, Window};
+pub use summary::{DataCounts, DataKind, InputSummary, MergeSummary, Verdict, Window};
 pub use window::{WindowError, WindowFilter, WindowRequest, extent};

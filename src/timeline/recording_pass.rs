@@ -9,12 +9,11 @@ use super::align::kernel_evidence::KernelEvidence;
 use super::align::placement::Placement;
 use super::align::reason::PlaceReason;
 use super::content_counter::{ContentCounter, CountedType};
-use super::data_kind::DataKind;
 use super::dedup::DuplicateFilter;
 use super::event_buffer::{EventBuffer, TimelineBuffer};
 use super::method_slices::{self, MethodCounts};
 use super::sink::{Edge, TimelineAdapter, TimelineSink, Unannounced};
-use super::summary::{MergeSummary, Verdict};
+use super::summary::{DataKind, MergeSummary, Verdict};
 use super::track_pass::{NextNumbers, TrackOutput, TrackPass};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::{

@@ -8,8 +8,7 @@
 use std::io;
 
 use super::align::placement::IdentityDoubt;
-use super::data_kind::DataCounts;
-use super::summary::MergeSummary;
+use super::summary::{DataCounts, MergeSummary};
 use crate::formats::{Order, Sink, SinkAdapter};
 
 /// A reader broke the contract of [`Sink`]: an event came before what it refers to.
@@ -210,7 +209,7 @@ impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::data_kind::DataKind;
+    use super::super::summary::DataKind;
     use super::*;
     use crate::clock::{Clock, Snapshots};
     use crate::formats::{Event, EventType, EventTypeId, Head, Payload, ProcessInfo, ReadReport, ThreadInfo};

@@ -1,13 +1,177 @@
-//! The summary of a merge. It is printed for people or as JSON, and written into output formats that have a
-//! place for it.
+//! The summary of a merge: how the inputs were placed, and how much of each kind of data the timeline has. It
+//! is printed for people or as JSON, and written into output formats that have a place for it.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::align::reason::{PlaceReason, Trial};
-use super::data_kind::DataCounts;
 use crate::clock::Clock;
 use crate::formats::ReadReport;
 use crate::formats::art_method::CallAnomalies;
+
+/// A kind of data on a timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataKind {
+    /// Kernel events of every type, markers among them.
+    KernelEvents,
+    /// atrace's markers: slices, asynchronous slices, instants and counters.
+    Markers,
+    /// Method calls of method traces.
+    Methods,
+    /// Slices, instants and counters of Perfetto's track events.
+    TrackEvents,
+    /// Frames of SurfaceFlinger's FrameTimeline, expected ones and actual ones.
+    Frames,
+    /// Packets of a Perfetto trace that become nothing on the timeline: samples, logs, statistics.
+    PerfettoPackets,
+    /// Values of fields of kernel events.
+    FieldValues,
+    /// How many events are missing, and where.
+    LostEvents,
+    /// Names of threads.
+    ThreadNames,
+    /// Names of processes.
+    ProcessNames,
+    /// Times that are no whole µs.
+    TimesBelowMicrosecond,
+    /// Flags of kernel events: interrupts off, need-resched, interrupt context.
+    Flags,
+    /// Preempt counts of kernel events.
+    PreemptCounts,
+    /// Wakeups: which thread woke which thread.
+    Wakeups,
+    /// Readings of several clocks that were taken while recording.
+    ClockSnapshots,
+    /// Signatures and source files of methods.
+    MethodSignatures,
+    /// CPU times of method calls.
+    MethodCpuTimes,
+    /// Ends of slices and of interrupts whose begin was not recorded.
+    UnmatchedEnds,
+}
+
+impl DataKind {
+    /// Every kind, in the order of the tables.
+    pub const ALL: [DataKind; 18] = [
+        DataKind::KernelEvents,
+        DataKind::Markers,
+        DataKind::Methods,
+        DataKind::TrackEvents,
+        DataKind::Frames,
+        DataKind::PerfettoPackets,
+        DataKind::FieldValues,
+        DataKind::LostEvents,
+        DataKind::ThreadNames,
+        DataKind::ProcessNames,
+        DataKind::TimesBelowMicrosecond,
+        DataKind::Flags,
+        DataKind::PreemptCounts,
+        DataKind::Wakeups,
+        DataKind::ClockSnapshots,
+        DataKind::MethodSignatures,
+        DataKind::MethodCpuTimes,
+        DataKind::UnmatchedEnds,
+    ];
+
+    /// The kind's name in JSON: `kernel_events`.
+    pub fn key(self) -> &'static str {
+        match self {
+            DataKind::KernelEvents => "kernel_events",
+            DataKind::Markers => "markers",
+            DataKind::Methods => "methods",
+            DataKind::TrackEvents => "track_events",
+            DataKind::Frames => "frames",
+            DataKind::PerfettoPackets => "perfetto_packets",
+            DataKind::FieldValues => "field_values",
+            DataKind::LostEvents => "lost_events",
+            DataKind::ThreadNames => "thread_names",
+            DataKind::ProcessNames => "process_names",
+            DataKind::TimesBelowMicrosecond => "times_below_microsecond",
+            DataKind::Flags => "flags",
+            DataKind::PreemptCounts => "preempt_counts",
+            DataKind::Wakeups => "wakeups",
+            DataKind::ClockSnapshots => "clock_snapshots",
+            DataKind::MethodSignatures => "method_signatures",
+            DataKind::MethodCpuTimes => "method_cpu_times",
+            DataKind::UnmatchedEnds => "unmatched_ends",
+        }
+    }
+
+    /// The kind's name for people, in the plural: `kernel events`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DataKind::KernelEvents => "kernel events",
+            DataKind::Markers => "markers",
+            DataKind::Methods => "methods",
+            DataKind::TrackEvents => "track events",
+            DataKind::Frames => "frames of FrameTimeline",
+            DataKind::PerfettoPackets => "other Perfetto packets",
+            DataKind::FieldValues => "values of fields",
+            DataKind::LostEvents => "lost events",
+            DataKind::ThreadNames => "names of threads",
+            DataKind::ProcessNames => "names of processes",
+            DataKind::TimesBelowMicrosecond => "times below 1 µs",
+            DataKind::Flags => "flags of events",
+            DataKind::PreemptCounts => "preempt counts",
+            DataKind::Wakeups => "wakeups",
+            DataKind::ClockSnapshots => "clock snapshots",
+            DataKind::MethodSignatures => "signatures of methods",
+            DataKind::MethodCpuTimes => "CPU times of methods",
+            DataKind::UnmatchedEnds => "ends without a begin",
+        }
+    }
+
+    /// Whether the kind is a detail of other data. A format without this detail still shows the data, so
+    /// that the exit status does not change. Everything else is lost where a format does not hold it.
+    pub fn is_detail(self) -> bool {
+        match self {
+            DataKind::KernelEvents
+            | DataKind::Markers
+            | DataKind::Methods
+            | DataKind::TrackEvents
+            | DataKind::Frames
+            | DataKind::PerfettoPackets
+            | DataKind::FieldValues
+            | DataKind::LostEvents => false,
+            DataKind::ThreadNames
+            | DataKind::ProcessNames
+            | DataKind::TimesBelowMicrosecond
+            | DataKind::Flags
+            | DataKind::PreemptCounts
+            | DataKind::Wakeups
+            | DataKind::ClockSnapshots
+            | DataKind::MethodSignatures
+            | DataKind::MethodCpuTimes
+            | DataKind::UnmatchedEnds => true,
+        }
+    }
+}
+
+/// How much a timeline has of each kind of data. Kinds of which it has nothing are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct DataCounts(BTreeMap<DataKind, u64>);
+
+impl DataCounts {
+    /// Adds `count` to a kind.
+    pub fn add(&mut self, kind: DataKind, count: u64) {
+        if count > 0 {
+            *self.0.entry(kind).or_default() += count;
+        }
+    }
+
+    /// The count of a kind.
+    pub fn get(&self, kind: DataKind) -> u64 {
+        self.0.get(&kind).copied().unwrap_or(0)
+    }
+
+    /// The kinds that the timeline has, each with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (DataKind, u64)> {
+        self.0.iter().map(|(kind, count)| (*kind, *count))
+    }
+}
 
 /// How sure the place of an input on the timeline is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -124,5 +288,22 @@ impl MergeSummary {
             contents: DataCounts::default(),
             not_written: DataCounts::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_has_the_same_name_in_json_as_a_key_and_in_a_list() {
+        for (at, kind) in DataKind::ALL.into_iter().enumerate() {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.key());
+            assert_eq!(kind as usize, at, "{kind:?} has its place in ALL");
+        }
+        let mut counts = DataCounts::default();
+        counts.add(DataKind::Methods, 3);
+        counts.add(DataKind::Flags, 0);
+        assert_eq!(serde_json::to_string(&counts).unwrap(), r#"{"methods":3}"#);
     }
 }

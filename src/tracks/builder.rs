@@ -1,5 +1,7 @@
 //! Follows the kernel's events, the markers and the methods of a timeline, and calls a [`TrackSink`] for each
-//! slice, state and counter value.
+//! slice, state and counter value. Here are also the tracks of CPUs and of the machine that kernel events
+//! describe (CPU frequency, CPU idle state, clock rates, the interrupts that each CPU served, the periods in
+//! which events of a CPU are missing), and the events of the tracks that programs write themselves.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -8,14 +10,16 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::sink::{
-    Arrow, ArrowKind, MethodLabel, ObservedSink, OpenMethod, OwnTrack, ThreadState, TrackSink,
+    Arrow, ArrowKind, CounterSample, CounterScope, MethodLabel, ObservedSink, OpenMethod, OwnTrack, Span,
+    ThreadState, TrackSink,
 };
 use super::thread_names::{AppPackage, Tasks};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, Sink, ThreadInfo, Track,
-    TrackEvent,
+    TrackEvent, TrackEventKind, TrackOwner,
 };
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ftrace::softirq;
 use crate::ftrace::task_state::TaskState;
 use crate::timeline::{
     DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
@@ -273,5 +277,188 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
         let mut counts = DataCounts::default();
         counts.add(DataKind::UnmatchedEnds, self.unmatched_ends);
         counts
+    }
+}
+
+/// `cpu_idle` has this state when the CPU leaves idle: (u32)-1.
+const NOT_IDLE: i64 = 0xffff_ffff;
+
+impl<S: TrackSink> TrackBuilder<S> {
+    pub(super) fn cpu_counter(
+        &mut self,
+        event: &Event<'_>,
+        kind: &EventType,
+        name: &'static str,
+        value: usize,
+        cpu: usize,
+    ) -> io::Result<()> {
+        let cpu = event.int(kind, cpu).unwrap_or(event.cpu.into()) as u32;
+        let value = match event.int(kind, value).unwrap_or(0) {
+            NOT_IDLE => -1,
+            other => other,
+        };
+        let counter = CounterSample { name, ts: event.ts, value };
+        self.sink.counter(&self.tasks, CounterScope::Cpu(cpu), counter)
+    }
+
+    pub(super) fn clock_rate(
+        &mut self,
+        event: &Event<'_>,
+        kind: &EventType,
+        name: usize,
+        value: usize,
+    ) -> io::Result<()> {
+        let name = String::from_utf8_lossy(event.text(kind, name).unwrap_or(b""));
+        let value = event.int(kind, value).unwrap_or(0);
+        let counter = CounterSample { name: &name, ts: event.ts, value };
+        self.sink.counter(&self.tasks, CounterScope::System, counter)
+    }
+}
+
+impl<S: TrackSink> TrackBuilder<S> {
+    pub(super) fn irq_entry(&mut self, event: &Event<'_>, kind: &EventType, name: usize) -> io::Result<()> {
+        let name = String::from_utf8_lossy(event.text(kind, name).unwrap_or(b"irq")).into_owned();
+        self.begin_irq(event, name)
+    }
+
+    pub(super) fn softirq_entry(
+        &mut self,
+        event: &Event<'_>,
+        kind: &EventType,
+        vec: usize,
+    ) -> io::Result<()> {
+        let vec = event.int(kind, vec).unwrap_or(-1);
+        let name = softirq::name(vec).unwrap_or("softirq");
+        self.begin_irq(event, format!("softirq {name}"))
+    }
+
+    fn begin_irq(&mut self, event: &Event<'_>, name: String) -> io::Result<()> {
+        self.sink.irq_begin(event.cpu, event.ts, &name)?;
+        self.irqs.entry(event.cpu).or_default().push((event.ts, name));
+        Ok(())
+    }
+
+    /// Ends the innermost interrupt of the event's CPU.
+    pub(super) fn irq_exit(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match self.irqs.get_mut(&event.cpu).and_then(Vec::pop) {
+            Some((start, name)) => {
+                self.sink.irq(event.cpu, &name, Span { start, end: event.ts, open: false })
+            }
+            // The interrupt began before the recording.
+            None => {
+                self.unmatched_ends += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends at `end` the interrupts that no event ended.
+    pub(super) fn close_interrupts(&mut self, end: u64) -> io::Result<()> {
+        for (cpu, open) in std::mem::take(&mut self.irqs) {
+            for (start, name) in open.into_iter().rev() {
+                self.sink.irq(cpu, &name, Span { start, end, open: true })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A loss lasts from the last event of its CPU before it to the next one.
+impl<S: TrackSink> TrackBuilder<S> {
+    /// Ends the losses that came before `event` on its CPU.
+    pub(super) fn end_losses(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let (last, counts) = self.cpu_losses.entry(event.cpu).or_default();
+        for count in counts.drain(..) {
+            let span = Span { start: *last, end: event.ts, open: false };
+            self.sink.lost_between(event.cpu, span, count)?;
+        }
+        *last = event.ts;
+        Ok(())
+    }
+
+    /// Ends at `end` the losses behind which a CPU has no event.
+    pub(super) fn close_losses(&mut self, end: u64) -> io::Result<()> {
+        for (cpu, (last, counts)) in std::mem::take(&mut self.cpu_losses) {
+            for count in counts {
+                self.sink.lost_between(cpu, Span { start: last, end, open: true }, count)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S: TrackSink> TrackBuilder<S> {
+    pub(super) fn add_track(&mut self, track: &Track<'_>) {
+        let (tid, tgid) = match track.owner {
+            TrackOwner::Thread { tid, tgid } => (Some(tid), tgid),
+            _ => (None, None),
+        };
+        if let Some(tid) = tid {
+            let name = (!track.owner_name.is_empty()).then_some(track.owner_name);
+            self.tasks.threads.learn(tid, tgid, name);
+        }
+        self.own_tracks.push(OwnTrack {
+            id: track.id,
+            name: String::from_utf8_lossy(track.name).into_owned(),
+            owner: track.owner,
+            open: Vec::new(),
+        });
+    }
+
+    pub(super) fn own_track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        self.last_ts = self.last_ts.max(event.ts);
+        let Some(track) = self.own_tracks.get_mut(event.track.0 as usize) else { return Ok(()) };
+        match event.kind {
+            TrackEventKind::Begin { name } => {
+                self.sink.track_begin(track, event.ts, name)?;
+                track.open.push((event.ts, name.to_vec()));
+            }
+            TrackEventKind::End => {
+                // Without a begin, the slice began before the recording.
+                if let Some((start, name)) = track.open.pop() {
+                    let span = Span { start, end: event.ts, open: false };
+                    let depth = track.open.len();
+                    self.sink.track_slice(track, span, &name, depth)?;
+                }
+            }
+            TrackEventKind::Instant { name } => self.sink.track_instant(track, event.ts, name)?,
+            TrackEventKind::Counter(value) => self.sink.track_counter(track, event.ts, value)?,
+            TrackEventKind::Frame(frame) => match frame.end {
+                Some(end) => {
+                    self.last_ts = self.last_ts.max(end);
+                    let span = Span { start: event.ts, end, open: false };
+                    self.sink.frame(&self.tasks, track, span, frame)?;
+                }
+                None => self.open_frames.push(OwnedTrackEvent::new(event)),
+            },
+        }
+        for flow in event.flows {
+            self.sink.track_flow(track, event.ts, *flow)?;
+        }
+        Ok(())
+    }
+
+    /// Ends at `end` the slices that no event ended.
+    pub(super) fn close_track_slices(&mut self, end: u64) -> io::Result<()> {
+        for track in &mut self.own_tracks {
+            while let Some((start, name)) = track.open.pop() {
+                let depth = track.open.len();
+                self.sink.track_slice(track, Span { start, end, open: true }, &name, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on the frames whose end is not known. They end at `end`.
+    pub(super) fn close_frames(&mut self, end: u64) -> io::Result<()> {
+        for open in std::mem::take(&mut self.open_frames) {
+            open.with_event(|event| {
+                let TrackEventKind::Frame(frame) = event.kind else { return Ok(()) };
+                let Some(track) = self.own_tracks.get(event.track.0 as usize) else { return Ok(()) };
+                let span = Span { start: event.ts, end: end.max(event.ts), open: true };
+                self.sink.frame(&self.tasks, track, span, frame)
+            })?;
+        }
+        Ok(())
     }
 }

@@ -6,8 +6,6 @@
 
 mod both;
 mod builder;
-mod kernel_tracks;
-mod own_tracks;
 mod sink;
 mod slices;
 #[cfg(test)]

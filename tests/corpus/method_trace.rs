@@ -8,9 +8,8 @@ use tracebridge::formats::art_method::Action;
 use tracebridge::formats::art_method::{Error, MethodTrace, detect};
 
 use tracebridge::profile::count::flat::FlatProfile;
-use tracebridge::profile::count::graph::CallGraph;
 use tracebridge::profile::count::selection::ProfileSelection;
-use tracebridge::profile::count::tree::{CallTree, TreeOptions};
+use tracebridge::profile::count::tree::{CallGraph, CallTree, TreeOptions};
 
 /// The file's bytes, unpacked where it is gzip.
 pub fn bytes(path: &Path) -> Vec<u8> {

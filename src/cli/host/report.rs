@@ -13,9 +13,9 @@ use super::merge::{PlaceArgs, WriteArgs, conversion_error, request, write_timeli
 use super::progress_bar::ProgressBar;
 use crate::cli::Exit;
 use crate::console::{complain, say};
-use crate::export::compare::compare;
 use crate::export::convert::ConvertRequest;
 use crate::export::explain::grown;
+use crate::export::runs::compare;
 use crate::formats::input::Input;
 use crate::formats::is_report_page;
 use crate::output_file::{create_private_dir, is_stdout};

@@ -8,8 +8,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::bundle::{CpuBundle, SchedFields};
 use super::event_encoder::{EventEncoder, KernelSymbols};
-use crate::export::record_batch::RecordBatch;
-use crate::export::writer_thread::WriterThread;
+use crate::export::writer_thread::{RecordBatch, WriterThread};
 use crate::formats::{Event, EventType, EventTypeId, Payload};
 use crate::ftrace::page_format::MAX_CPUS;
 

@@ -15,7 +15,6 @@ mod method_tracks;
 mod own_tracks;
 mod packet;
 mod pass_through;
-mod rewrite;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -20,7 +20,7 @@ pub use line::{EventPrinter, LineColumns};
 
 use self::line::{HEADER, MARKER};
 use super::Out;
-use super::record_batch::RecordBatch;
+use super::writer_thread::RecordBatch;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, ThreadInfo};
 use crate::ftrace::Endian;
 use crate::ftrace::print_fmt::Symbolizer;

@@ -1,27 +1,28 @@
 //! Makes rows of a timeline: the tables of a dataset.
 //!
-//! The sink receives slices, states and counters as they end, and keeps only what is open. The method
-//! profile is not made here: it follows the records of a method trace, not the timeline.
+//! The sink receives slices, states and counters as they end, and keeps only what is open. The rows of the
+//! tables `launch`, `frame`, `cause`, `thread`, `process`, `trace` and `source` are made when the timeline
+//! has ended. The method profile is not made here: it follows the records of a method trace, not the
+//! timeline.
 
-mod end_rows;
-mod open_slices;
 mod sink;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use self::end_rows::push_causes;
 use self::sink::TableSink;
+use crate::clock::Clock;
 use crate::formats::input::Input;
-use crate::formats::{Event, EventType, Head, Order, Sink, SinkAdapter};
-use crate::tables::TraceRows;
+use crate::formats::{Damage, Event, EventType, Head, Order, Sink, SinkAdapter};
+use crate::measure::{Frame, Launch, LaunchBegin, LaunchType};
+use crate::tables::{COUNTED, Cell, SCHEMA_VERSION, TableId, TraceRows};
 use crate::timeline::{
-    self, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineAdapter, TimelineSink,
+    self, DataKind, InputSummary, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineAdapter,
+    TimelineSink,
 };
-use crate::tracks::{Both, TrackBuilder};
-use crate::why;
+use crate::tracks::{Both, Tasks, TrackBuilder};
+use crate::why::{self, Model};
 
-pub use end_rows::{TraceFacts, push_source, push_trace, realtime};
 pub use sink::{LargeTables, utid};
 
 /// A timeline of which the rows are made.
@@ -99,4 +100,265 @@ impl TimelineAdapter for TraceTables<'_> {
         self.builder.sink().first.method_threads.insert(thread.index, thread.clone());
         TimelineSink::method_thread(&mut self.builder, thread)
     }
+}
+
+impl TableSink<'_> {
+    /// Makes a row of each launch that the recording does not cut.
+    fn push_launches(&mut self, launches: &[Launch]) -> io::Result<()> {
+        let between = |from: Option<u64>, to: Option<u64>| {
+            Cell::from(from.zip(to).map(|(from, to)| to.saturating_sub(from)))
+        };
+        for launch in launches.iter().filter(|launch| launch.cut.is_none()) {
+            self.tids.extend(launch.main_tid);
+            self.tids.extend(launch.render_tid);
+            let bind = launch.bind();
+            let bound = bind.map(|span| span.start);
+            let bind_end = bind.map(|span| span.end);
+            let requested = (launch.begins_with == LaunchBegin::Request).then_some(launch.begin);
+            let frame_end = launch.first_frame().map(|span| span.end);
+            self.rows.push(
+                TableId::Launch,
+                [
+                    (!launch.package.is_empty()).then_some(&launch.package).into(),
+                    launch.main_tid.into(),
+                    Cell::Int(0),
+                    launch.begin.into(),
+                    launch.end.saturating_sub(launch.begin).into(),
+                    launch.begins_with.name().into(),
+                    launch.ends_with.name().into(),
+                    between(requested, bound),
+                    between(bound, bind_end),
+                    between(bind_end, frame_end),
+                    launch.launch_type.map(LaunchType::name).into(),
+                    launch.rule.name().into(),
+                    launch.pid.into(),
+                    launch.render_tid.into(),
+                    launch.ttid.into(),
+                    launch.ttfd.into(),
+                    launch.is_overlapped.into(),
+                ],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Makes a row of each frame.
+    fn push_frames(&mut self, frames: &[Frame]) -> io::Result<()> {
+        for frame in frames {
+            self.tids.extend([frame.ui_tid, frame.render_tid]);
+            self.rows.push(
+                TableId::Frame,
+                [
+                    frame.id.into(),
+                    (!frame.package.is_empty()).then_some(&frame.package).into(),
+                    frame.pid.into(),
+                    frame.layer.as_ref().into(),
+                    frame.ui_tid.into(),
+                    frame.render_tid.into(),
+                    Cell::Int(0),
+                    frame.begin.into(),
+                    frame.duration().into(),
+                    frame.cpu_ns.into(),
+                    frame.duration_cpu_ns.into(),
+                    frame.overrun().into(),
+                    frame.deadline.map(|deadline| deadline.name()).into(),
+                    frame.jank_type.as_ref().into(),
+                ],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Makes a row of each thread and process that the timeline names.
+    fn push_threads(&mut self, tasks: &Tasks) -> io::Result<()> {
+        let mut pids: BTreeSet<i32> = tasks.processes.keys().copied().collect();
+        let mut of_trace: BTreeMap<i64, &MethodThread> = BTreeMap::new();
+        for thread in self.method_threads.values() {
+            of_trace.entry(utid(thread)).or_insert(thread);
+        }
+        let mut tids = std::mem::take(&mut self.tids);
+        tids.extend(tasks.threads.sorted().into_iter().map(|(tid, _)| tid));
+        let of_kernel = tids.iter().map(|tid| i64::from(*tid));
+        let utids: BTreeSet<i64> = of_kernel.chain(of_trace.keys().copied()).collect();
+        for number in utids {
+            let traced = of_trace.get(&number).copied();
+            let tid = i32::try_from(number).ok().filter(|tid| *tid >= 0);
+            let known = tid.and_then(|tid| tasks.threads.get(tid));
+            let pid = known.and_then(|thread| thread.tgid).or(traced.and_then(|thread| thread.tgid));
+            pids.extend(pid);
+            let name = known.and_then(|thread| thread.name_text());
+            let traced_name = traced.map(|thread| &thread.name);
+            self.rows.push(
+                TableId::Thread,
+                [
+                    number.into(),
+                    tid.into(),
+                    pid.into(),
+                    name.as_deref().or(traced_name.map(String::as_str)).into(),
+                    tid.zip(pid).map(|(tid, pid)| tid == pid).into(),
+                    traced.map(|thread| thread.trace_id).into(),
+                    traced_name.into(),
+                    traced
+                        .and_then(|thread| thread.doubt.as_ref())
+                        .map(ToString::to_string)
+                        .as_deref()
+                        .into(),
+                ],
+            )?;
+        }
+        for pid in pids {
+            let name = tasks.process_name(pid);
+            let name = Some(&*name).filter(|name| !name.is_empty());
+            self.rows.push(TableId::Process, [pid.into(), Cell::from(name)])?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a row of each cause of each launch and of each late frame.
+fn push_causes(model: &Model, rows: &mut TraceRows) -> io::Result<()> {
+    for span in model.measured_spans() {
+        let explained = model.explain(&span.asked);
+        for part in &explained.causes {
+            let path = part.path_text();
+            rows.push(
+                TableId::Cause,
+                [
+                    span.kind.name().into(),
+                    Some(&span.app).filter(|app| !app.is_empty()).into(),
+                    span.frame.into(),
+                    Cell::Int(0),
+                    explained.begin.into(),
+                    explained.duration.into(),
+                    part.cause_name().into(),
+                    (&path).into(),
+                    Some(&part.subject).filter(|subject| !subject.is_empty()).into(),
+                    part.ns.into(),
+                    part.count.into(),
+                ],
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The facts of a trace that are known at its end.
+pub struct TraceFacts<'a> {
+    /// The names of its inputs, for people.
+    pub name: &'a str,
+    /// The timeline's head.
+    pub head: &'a Head,
+    /// The timeline's counts, losses and verdicts.
+    pub summary: &'a MergeSummary,
+    /// When the trace begins by the wall clock, ns since 1970 in UTC.
+    pub start_realtime: Option<u64>,
+    /// The day of the partition, `2026-11-22`.
+    pub day: &'a str,
+    /// The source of the day: `wall clock` or `file`.
+    pub day_from: &'static str,
+    /// Ends of asynchronous slices whose begin was not recorded.
+    pub unmatched_asyncs: u64,
+    /// Whether the table `method_call` has the calls.
+    pub has_method_calls: bool,
+}
+
+/// The places of damage that a row names; the others are counted.
+const NAMED_DAMAGE: usize = 3;
+
+/// Makes the row of the trace: the last one of its rows.
+///
+/// # Errors
+/// The system's error.
+pub fn push_trace(rows: &mut TraceRows, facts: &TraceFacts<'_>) -> io::Result<()> {
+    let TraceFacts { head, summary, .. } = facts;
+    let report = &summary.report;
+    let first = report.first_ts.unwrap_or(0);
+    let last = report.last_ts.unwrap_or(0);
+    let gaps: u64 = report.cpus.values().map(|cpu| cpu.gaps).sum();
+    let unmatched = summary.not_written.get(DataKind::UnmatchedEnds).saturating_add(facts.unmatched_asyncs);
+    let named: Vec<String> = report.damage.iter().take(NAMED_DAMAGE).map(damage_text).collect();
+    let damage = named.join("; ");
+    let traced = || summary.inputs.iter().filter(|input| input.method_edges > 0);
+    let verdict = traced().map(|input| input.verdict).min();
+    let release = head.device.as_deref().and_then(|device| device.rsplit_once("Android "));
+    let release = release.map(|(_, release)| release.trim());
+    let counts = COUNTED.map(|(table, _)| Cell::from(rows.count(table)));
+    let [slices, scheds, states, counters, profiles, calls, launches, raw_events] = counts;
+    rows.push(
+        TableId::Trace,
+        [
+            SCHEMA_VERSION.into(),
+            env!("CARGO_PKG_VERSION").into(),
+            facts.name.into(),
+            (&head.format).into(),
+            summary.clock.name().into(),
+            first.into(),
+            last.saturating_sub(first).into(),
+            facts.start_realtime.into(),
+            facts.day.into(),
+            facts.day_from.into(),
+            head.machine.as_ref().into(),
+            head.device.as_ref().into(),
+            release.into(),
+            head.cpus.into(),
+            report.events().into(),
+            report.lost().into(),
+            gaps.into(),
+            unmatched.into(),
+            report.damage.len().into(),
+            Some(&damage).filter(|damage| !damage.is_empty()).into(),
+            verdict.map(|verdict| verdict.name()).into(),
+            traced().filter_map(|input| input.residual_median_ns).max().into(),
+            traced().filter_map(|input| input.residual_p99_ns).max().into(),
+            facts.has_method_calls.into(),
+            slices,
+            scheds,
+            states,
+            counters,
+            profiles,
+            calls,
+            launches,
+            raw_events,
+        ],
+    )
+}
+
+fn damage_text(damage: &Damage) -> String {
+    format!("at byte {}: {}", damage.offset, damage.what)
+}
+
+/// Makes the row of an input. `path_bytes` is its path where that is no text.
+///
+/// # Errors
+/// The system's error.
+pub fn push_source(
+    rows: &mut TraceRows,
+    number: usize,
+    input: &InputSummary,
+    path_bytes: Option<&[u8]>,
+) -> io::Result<()> {
+    rows.push(
+        TableId::Source,
+        [
+            number.into(),
+            (&input.name).into(),
+            path_bytes.map_or(Cell::Null, Cell::Bytes),
+            input.size.into(),
+            (&input.format).into(),
+            input.clock.name().into(),
+            input.verdict.name().into(),
+            (&input.why.to_string()).into(),
+            input.offset_ns.into(),
+            input.residual_median_ns.into(),
+            input.residual_p99_ns.into(),
+            input.events.into(),
+            input.duplicates.into(),
+            input.method_edges.into(),
+        ],
+    )
+}
+
+/// The wall clock at `ts`, ns of the timeline's clock; `None` where nothing of the trace tells it.
+pub fn realtime(head: &Head, clock: Clock, ts: u64) -> Option<u64> {
+    head.snapshots.convert(ts, clock, Clock::Realtime)
 }

@@ -497,8 +497,7 @@ impl<T: TimePair> RecordSink for GroupedCounter<'_, T> {
 #[cfg(test)]
 pub(in crate::profile) mod tests {
     use super::*;
-    use crate::profile::count::graph::CallGraph;
-    use crate::profile::count::tree::{CallTree, TreeOptions};
+    use crate::profile::count::tree::{CallGraph, CallTree, TreeOptions};
 
     /// A dual-clock trace of `records` records that a generator of random numbers chose: most exits match the
     /// innermost call; the others match an outer call, no call, or come while no call is open. Some times

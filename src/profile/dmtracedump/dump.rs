@@ -13,9 +13,8 @@ use std::io::{self, Write};
 
 use crate::art::Action;
 use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, WALL};
-use crate::profile::count::graph::{CallEdgeKey, CallGraph};
 use crate::profile::count::selection::ProfileSelection;
-use crate::profile::count::tree::{CallTree, ROOT, TreeOptions};
+use crate::profile::count::tree::{CallEdgeKey, CallGraph, CallTree, ROOT, TreeOptions};
 
 /// The clock that the old tool read: the first time of a record.
 pub(super) fn default_clock(trace: &MethodTrace<'_>) -> usize {

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::markup::escape_attribute;
-use crate::profile::count::graph::CallGraph;
-use crate::profile::count::tree::ROOT;
+use crate::profile::count::tree::{CallGraph, ROOT};
 use crate::profile::figures::{duration, percent};
 use crate::profile::names::TraceNames;
 

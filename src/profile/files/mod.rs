@@ -4,7 +4,6 @@
 mod flame_graph;
 mod folded;
 mod graph_picture;
-mod pprof;
 mod viewers;
 
 use std::io::Write;
@@ -13,8 +12,7 @@ use self::flame_graph::FlameGraph;
 use self::folded::{FoldedStacks, MAX_DRAWN_BYTES};
 use self::graph_picture::GraphPicture;
 use self::viewers::{write_firefox, write_speedscope};
-use super::count::graph::CallGraph;
-use super::count::tree::{CallTree, ROOT};
+use super::count::tree::{CallGraph, CallTree, ROOT};
 use super::dmtracedump::dot;
 use super::error::ProfileError;
 use super::names::TraceNames;
@@ -40,7 +38,7 @@ pub(super) fn write(
     }
     if let Some(path) = &files.pprof {
         let tree = profile.tree();
-        output.write_file(&[profile.input], path, |out| pprof::write(profile, &tree, out))?;
+        output.write_file(&[profile.input], path, |out| viewers::write(profile, &tree, out))?;
         anomalies = tree.anomalies;
     }
     if files.speedscope.is_some() || files.firefox.is_some() {

@@ -12,10 +12,10 @@ use super::row_print::{RowLook, count_width};
 use super::table::{Keep, PrintedColumn, TextTable};
 use crate::profile::count::flat::MethodStat;
 use crate::profile::figures::{FigureColumns, count, duration, percent};
+use crate::profile::names::ShownName;
 use crate::profile::profile_run::ProfileRun;
 use crate::profile::request::SortKey;
 use crate::profile::rows::{ProfileRow, ProfileRows, figure};
-use crate::profile::shown_name::ShownName;
 use crate::profile::text_style::Heat;
 use crate::text::csv_field;
 

@@ -6,13 +6,11 @@ use std::io::{self, Write};
 
 use super::table::{Keep, PrintedColumn, TextTable};
 use crate::profile::count::add;
-use crate::profile::count::graph::CallGraph;
-use crate::profile::count::tree::ROOT;
+use crate::profile::count::tree::{CallGraph, ROOT};
 use crate::profile::figures::{FigureColumns, SHARE_WIDTH, count, percent, share};
-use crate::profile::names::TraceNames;
+use crate::profile::names::{ShownName, TraceNames};
 use crate::profile::request::SortKey;
 use crate::profile::rows::{ProfileRow, ProfileRows, figure};
-use crate::profile::shown_name::ShownName;
 use crate::profile::text_style::{Heat, TextStyle};
 
 /// The look of a table of rows.

@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
-use crate::profile::shown_name::{FittedName, ShownName};
+use crate::profile::names::{FittedName, ShownName};
 use crate::profile::text_style::{Heat, TextStyle};
 
-/// The columns in the order in which a narrow terminal goes without them. The figure that rows are sorted by
-/// and its share are [`Keep::Always`], whatever they are.
+/// The columns in the order in which they are left out on a narrow terminal. The figure that rows are sorted
+/// by and its share are [`Keep::Always`], whatever they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Keep {
     /// The number of recursive calls.
@@ -68,7 +68,8 @@ pub(super) struct TextTable {
 }
 
 impl TextTable {
-    /// A table whose figures take at most half of the terminal, or what the widest name leaves of it.
+    /// Makes a table. Its figures take at most half of the terminal, or the space that the widest name
+    /// leaves.
     pub(super) fn new(
         columns: Vec<PrintedColumn>,
         title: &str,

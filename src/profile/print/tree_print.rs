@@ -14,9 +14,8 @@ use crate::formats::art_method::Ticks;
 use crate::profile::count::add;
 use crate::profile::count::tree::{CallTree, ROOT};
 use crate::profile::figures::{FigureColumns, SHARE_WIDTH, count, percent, share};
-use crate::profile::names::TraceNames;
+use crate::profile::names::{ShownName, TraceNames};
 use crate::profile::request::TreeDirection;
-use crate::profile::shown_name::ShownName;
 use crate::profile::text_style::Heat;
 
 /// Levels below this depth are left out.

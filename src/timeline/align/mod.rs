@@ -11,7 +11,6 @@ pub(super) mod clock_map;
 mod identity;
 pub(super) mod kernel_evidence;
 pub(super) mod method_evidence;
-mod offset_histogram;
 pub(super) mod placement;
 pub(super) mod reason;
 mod residuals;
