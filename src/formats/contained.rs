@@ -32,7 +32,8 @@ pub struct ContainedTrace {
 }
 
 impl ContainedTrace {
-    /// The trace as an input, whose name is that of the file that holds it and the process.
+    /// Makes an input of the trace. Its name is made of the name of the file that holds it and of the
+    /// process.
     pub fn into_input(self, file: &str) -> Input {
         let mut input = Input::from_bytes(&format!("{file} ({})", self.process), self.bytes);
         input.damage = self.damage;

@@ -202,9 +202,9 @@ proto_enum! {
         /// SurfaceFlinger has not said.
         #[default]
         Unspecified = 0, "Unspecified Prediction";
-        /// It held.
+        /// The frame met its prediction.
         Valid = 1, "Valid Prediction";
-        /// It was too old.
+        /// The prediction was too old to be used.
         Expired = 2, "Expired Prediction";
         /// Nothing was expected of the frame, or it is not known what.
         Unknown = 3, "Unknown Prediction";

@@ -340,7 +340,7 @@ pub(crate) fn first_bytes(from: impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Bytes in memory, of which the progress is told as they are read.
+/// Bytes in memory. Reading them reports the progress.
 struct BytesWithProgress<'a>(&'a [u8]);
 
 /// The most bytes that are read at once, so that there is a progress.
@@ -456,7 +456,7 @@ impl InputSet {
         self.omissions.extend(others.omissions);
     }
 
-    /// The same without the inputs whose contents an earlier input has.
+    /// Leaves out each input with the same contents as an earlier input.
     pub(super) fn without_copies(self) -> InputSet {
         let mut set = InputSet { inputs: Vec::new(), omissions: self.omissions };
         for input in self.inputs {

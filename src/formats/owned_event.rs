@@ -89,8 +89,8 @@ impl EventHead {
     }
 }
 
-/// The parts that an event may have beside its head, as bytes: the mask of those that are there, then each of
-/// them in the order of the fields here. Texts have their length in front, numbers are varints.
+/// The optional parts of an event, as bytes: first a mask that says which parts there are, then these parts
+/// in the order of the fields here. A text has its length in front of it; numbers are varints.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts<'a> {
     comm: Option<&'a [u8]>,
@@ -243,7 +243,7 @@ impl OwnedEvent {
 #[derive(Debug, Clone, Copy)]
 struct StoredEvent {
     head: EventHead,
-    /// Where its bytes begin, and how many they are.
+    /// The offset of the event's bytes, and their number.
     start: u64,
     len: u32,
 }

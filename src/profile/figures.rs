@@ -16,7 +16,7 @@ pub(super) struct FigureColumns {
 }
 
 impl FigureColumns {
-    /// Those of a method trace with these clocks.
+    /// The figures of a method trace that has these clocks.
     pub(super) fn of_calls(has_cpu: bool, has_wall: bool) -> FigureColumns {
         let mut names = [None; 2];
         names[CPU] = has_cpu.then_some("cpu");
@@ -26,7 +26,7 @@ impl FigureColumns {
         FigureColumns { names, fields, is_time: [true; 2], is_sampled: false }
     }
 
-    /// Those of samples: their weight, which `name` names, and the time that threads did not run.
+    /// The figures of samples: their weight under the name `name`, and the time in which threads did not run.
     pub(super) fn of_samples(name: &'static str, is_time: bool, has_off_cpu: bool) -> FigureColumns {
         let mut columns = FigureColumns::of_calls(has_off_cpu, true);
         columns.names[WALL] = Some(name);
@@ -48,7 +48,7 @@ impl FigureColumns {
         [WALL, CPU].into_iter().filter_map(move |clock| Some((clock, names[clock]?)))
     }
 
-    /// Those that both profiles have.
+    /// The figures that both profiles have.
     pub(super) fn common(&self, other: &FigureColumns) -> FigureColumns {
         let names = [0, 1].map(|clock| self.names[clock].filter(|_| other.has(clock)));
         FigureColumns { names, ..*self }

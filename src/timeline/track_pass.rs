@@ -19,9 +19,9 @@ pub struct NextNumbers {
 
 /// The destination of the events of one track.
 enum TrackTarget {
-    /// They stay events of a track.
+    /// The track's events stay events of a track.
     Track(TrackId),
-    /// They become edges of a method thread. Holds the open methods.
+    /// The track's events become edges of this method thread; `open` are its open methods.
     Methods { thread: u32, open: Vec<MethodId> },
 }
 

@@ -126,7 +126,7 @@ impl MethodTrack {
     }
 
     /// Writes the packet of an edge whose name is interned and whose numbers are small, as nearly all are.
-    /// Returns the packet's length; `None` for another edge, of which nothing is written.
+    /// Returns the packet's length. For any other edge nothing is written, and `None` is returned.
     #[inline(always)]
     fn short_packet(&mut self, room: &mut PacketRoom, edge: &Edge) -> Option<usize> {
         let delta = edge.ts.wrapping_sub(self.last);

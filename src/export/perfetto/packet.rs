@@ -88,8 +88,8 @@ impl FreeIds {
 const MIN_FILTER_BITS: u64 = 1 << 20;
 const MAX_FILTER_BITS: u64 = 1 << 26;
 
-/// A set of ids in bounded memory. An id that was added is always found. An id that was not added is found
-/// too if its bit is that of another one, so callers that look for a free id try the next one then.
+/// A set of ids in bounded memory. An id that was added is always found. An id that was not added may be
+/// found too, because several ids share a bit. A caller that looks for a free id then tries the next id.
 pub(super) struct IdFilter {
     bits: Vec<u64>,
 }

@@ -93,7 +93,7 @@ pub(super) struct TimeColumn {
 }
 
 impl TimeColumn {
-    /// Appends a time; one that lies before the last one is taken as equal to it. Returns what was appended.
+    /// Appends a time, and returns the appended time. A time before the last one is replaced by the last one.
     #[inline]
     pub fn push(&mut self, ts: u64) -> u64 {
         match &mut self.range {

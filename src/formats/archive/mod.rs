@@ -229,8 +229,9 @@ fn is_name_of_a_report(path: &str) -> bool {
     (name.starts_with("bugreport") || name.starts_with("dumpstate")) && name.ends_with(".txt")
 }
 
-/// Whether a bug report has a trace of the system at this path: Perfetto's own (AOSP `frameworks/native`,
-/// dumpstate's `MaybeSnapshotSystemTrace`), those that Perfetto had to recover, and that of atrace.
+/// Whether a bug report has a trace of the system at this path. There are Perfetto's trace (AOSP
+/// `frameworks/native`, dumpstate's `MaybeSnapshotSystemTrace`), traces that Perfetto had to recover, and the
+/// trace of atrace.
 fn is_system_trace(path: &str) -> bool {
     path.contains("/misc/perfetto-traces/")
         || path.contains("recovered-traces/")

@@ -92,7 +92,7 @@ pub struct RecordBlock {
 pub struct BlockBody {
     /// The encoding of the records.
     pub encoding: BlockEncoding,
-    /// Those of a thread in the order of time.
+    /// The blocks of one thread are in the order of time.
     pub blocks: Vec<RecordBlock>,
 }
 
@@ -237,7 +237,7 @@ pub fn for_each_record<V: RecordVisitor>(
     Ok(())
 }
 
-/// The bytes of consecutive records in parts after each of which the progress is told.
+/// Divides the bytes of consecutive records into parts. The progress is reported after each part.
 pub fn parts(range: Range<usize>, record_size: usize) -> impl Iterator<Item = Range<usize>> {
     let step = PART_RECORDS * record_size.max(1);
     range.clone().step_by(step).map(move |start| {

@@ -74,7 +74,7 @@ pub struct JsonEvent<'a> {
     pub flow_out: bool,
     /// Whether a flow's end binds to the slice around it (`"bp": "e"`), in place of the next one.
     pub binds_to_enclosing: bool,
-    /// Where an instant belongs; `None` where the file says what is no scope.
+    /// Where an instant belongs; `None` where the file names a scope that the format does not have.
     pub instant: Option<InstantScope>,
     /// The arguments: an object with its braces.
     pub args: Option<&'a [u8]>,
@@ -173,8 +173,8 @@ impl<'a> JsonEvent<'a> {
         u64::try_from(self.ts?).ok()
     }
 
-    /// The key by which events are sorted: their time; of those of one time the whole slices first, the
-    /// longest of them before those that lie inside of it.
+    /// The key by which events are sorted: their time. Of several events at one time whole slices come first,
+    /// and a longer slice comes before the slices inside of it.
     pub(super) fn sort_key(&self) -> (u64, u64) {
         let dur = if self.phase == b'X' { self.dur.unwrap_or(0).max(0) as u64 } else { 0 };
         let rank = if self.phase == b'X' { u64::MAX - 1 - dur } else { u64::MAX };

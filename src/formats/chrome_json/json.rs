@@ -51,7 +51,7 @@ pub enum Value<'a> {
 pub(super) enum Fault {
     /// The text ends inside of the value.
     Cut,
-    /// Here stands what cannot stand here.
+    /// A character that JSON does not allow at its place.
     Syntax,
 }
 
@@ -165,8 +165,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads an object or an array up to its end. Only strings and brackets are looked at: what is between
-    /// them is checked when somebody asks for the members.
+    /// Reads an object or an array up to its end. Only strings and brackets are examined; the members are
+    /// checked when they are read.
     fn nested(&mut self) -> Result<&'a [u8], Fault> {
         let start = self.at;
         let mut depth = 0usize;
@@ -260,8 +260,8 @@ fn unescaped(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The character whose hexadecimal digits are next: those of one UTF-16 unit, or of two with an escape
-/// between.
+/// Reads a character from the hexadecimal digits of one UTF-16 unit, or of two units with an escape between
+/// them.
 fn utf16(rest: &mut &[u8]) -> char {
     let Some(first) = hex4(rest) else { return char::REPLACEMENT_CHARACTER };
     let behind = rest.get(4..).unwrap_or(&[]);

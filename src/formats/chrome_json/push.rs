@@ -328,8 +328,8 @@ impl<'a> TrackPusher<'_, '_, 'a> {
         }
     }
 
-    /// The track of a row of a thread's slices. A thread whose number is none of the kernel's, or is that of
-    /// another thread too, is a track of its process.
+    /// The track of a row of a thread's slices. A thread becomes a track of its process if its number is no
+    /// thread id of the kernel, or if another thread has the same number.
     fn track_of_row(&mut self, row: JsonSliceRow) -> io::Result<Option<TrackId>> {
         if let Some(track) = self.tracks.get(&JsonTrackKey::Slices(row)) {
             return Ok(Some(*track));

@@ -165,7 +165,7 @@ struct PageScripts<'a> {
     pub sections: Vec<&'a [u8]>,
     /// All other scripts: the code of the viewer, and in old pages the script with the trace.
     pub code: Vec<&'a [u8]>,
-    /// Where the script begins that has no end.
+    /// The offset of the beginning of a script that has no end.
     pub cut_at: Option<usize>,
 }
 

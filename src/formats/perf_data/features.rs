@@ -199,7 +199,8 @@ pub(super) struct FileSymbols {
     pub kind: FileType,
     /// The address of the first code, as the file's segments state it.
     pub min_vaddr: u64,
-    /// Where that code lies in the file; of a kernel's module where it lies in its memory.
+    /// The offset of that code in the file. For a module of the kernel it is the offset in the module's
+    /// memory.
     pub offset_of_min_vaddr: Option<u64>,
     symbols: Vec<Symbol>,
     /// The names, one behind the other.

@@ -163,7 +163,7 @@ impl<'a> PerfFile<'a> {
         }
     }
 
-    /// Reads the form of a pipe: what is in sections of a file is in records here.
+    /// Reads the form that comes through a pipe. It has records in place of the sections of a file.
     fn read_pipe(&mut self, data: &'a [u8]) {
         self.is_pipe = true;
         self.records_at = PIPE_HEAD_BYTES;

@@ -33,7 +33,7 @@ pub(super) struct PlacedFrame<'a> {
     pub(super) frame: TimelineFrame<'a>,
 }
 
-/// The frames of a trace, and what is wrong with those that could not be read whole.
+/// The frames of a trace, and the faults of frames that could not be read completely.
 #[derive(Default)]
 pub(super) struct Frames<'a> {
     /// In the order of their begins.

@@ -285,8 +285,8 @@ impl<'a> PacketIndex<'a> {
         }
     }
 
-    /// The clock of the recording: that of the kernel's events, or the only clock of a trace without them
-    /// whose clock nothing relates to BOOTTIME.
+    /// The clock of the recording. It is the clock of the kernel's events. In a trace without such events it
+    /// is the trace's only clock, if no snapshot relates that clock to BOOTTIME.
     pub(super) fn head_clock(&self) -> Clock {
         // A bundle names its clock only if that clock is not the boot clock.
         let mut named = self.named_clocks.iter().filter(|id| **id < FIRST_CUSTOM_CLOCK);

@@ -14,8 +14,8 @@ const NAMING_EVENTS: [&str; 4] =
     ["ftrace/print", "sched/sched_process_exit", "task/task_newtask", "task/task_rename"];
 /// Between two writes to the output, ms. Perfetto's own examples for long recordings have it so.
 const WRITE_PERIOD_MS: u64 = 1_000;
-/// How often Perfetto asks for what is still on its way, ms: what it has not written then would come late in
-/// the file.
+/// The time between two requests of Perfetto for data that its producers still hold, ms. Without the requests
+/// such data would come late in the file.
 const FLUSH_PERIOD_MS: u64 = 5_000;
 /// How often the kernel's buffer is read, ms.
 const DRAIN_PERIOD_MS: u64 = 250;

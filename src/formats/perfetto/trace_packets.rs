@@ -18,7 +18,8 @@ const PACKET_KEY: u8 = tag(trace::PACKET, LENGTH_DELIMITED) as u8;
 const MAX_LEN_BYTES: usize = 5;
 /// So many whole packets in a row are taken for packets, wherever they begin.
 const SURE_PACKETS: usize = 2;
-/// Of a packet behind damage so many fields are looked at, which bounds the search in hostile files.
+/// The number of fields that are examined in a packet that follows damage. The limit bounds the search in
+/// hostile files.
 const CHECKED_FIELDS: usize = 64;
 /// So many damaged places are told one by one; the others are counted.
 const MAX_REPORTED_PLACES: u64 = 16;
@@ -163,8 +164,8 @@ fn sure_packets(data: &[u8]) -> usize {
     SURE_PACKETS
 }
 
-/// Whether the bytes may be those of a packet: its fields have the wire types that a packet's fields have.
-/// Other messages, which packets hold, nearly always have a number where a packet has a message.
+/// Whether the bytes may be those of a packet: its fields have the wire types that a packet's fields have. A
+/// message inside of a packet nearly always has a number in a field that is a message in a packet.
 fn may_be_packet(body: &[u8]) -> bool {
     let mut all = fields(body);
     let is_fit = all

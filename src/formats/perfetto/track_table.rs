@@ -13,8 +13,8 @@ const MAX_PARENTS: usize = 64;
 /// The name of the tracks on which tracebridge writes method calls, and what precedes the thread's name where
 /// the thread is not known.
 pub(crate) const METHOD_TRACK: &str = "Java methods";
-/// The name of the track on which tracebridge tells how it has aligned the inputs. That is no part of what
-/// was recorded, so it is not read: the next conversion tells it anew.
+/// The name of the track on which tracebridge writes how it has aligned the inputs. The track was not
+/// recorded, so it is not read: the next conversion writes it anew.
 pub(crate) const INPUTS_TRACK: &str = "tracebridge: inputs and their clocks";
 
 /// The names of the tracks of frames, which Perfetto's tools give them too.

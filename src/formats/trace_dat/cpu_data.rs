@@ -388,7 +388,7 @@ struct DecompressJob<'a> {
     done: Sender<Decompressed>,
 }
 
-/// The pages of a chunk, and what is wrong with the chunk. A damaged chunk has as many pages as could be
+/// The pages of a chunk, and the fault of a damaged chunk. A damaged chunk has the pages that could be
 /// decompressed.
 type Decompressed = (Vec<u8>, Result<(), DecompressError>);
 

@@ -324,7 +324,7 @@ struct EventTypes<'d, 'a> {
     damage: Vec<String>,
 }
 
-/// Where every kernel since 2.6.31 has the `common_` fields.
+/// The places of the `common_` fields in every kernel since 2.6.31.
 const USUAL_COMMON_FIELDS: CommonFields = CommonFields {
     id: FieldSlot { offset: 0, size: 2 },
     flags: FieldSlot { offset: 2, size: 1 },
@@ -456,7 +456,7 @@ struct EventNames {
     fields: Vec<NamingFields>,
 }
 
-/// Where an event of one type holds names, by the numbers of its fields.
+/// The fields of one event type that name threads or tell of new ones, by their numbers.
 #[derive(Debug)]
 struct NamingFields {
     /// The fields with a thread's id and its name.

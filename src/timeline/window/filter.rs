@@ -32,7 +32,7 @@ pub struct WindowFilter<'a> {
     counter: ContentCounter,
 }
 
-/// An event type, and what it means here.
+/// An event type, and its meaning for the state of the machine.
 struct KnownType {
     role: EventRole,
     counted: CountedType,
@@ -352,8 +352,8 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::formats::{Field, FieldType, Payload, ReadReport, Sink, TrackId, TrackKind, TrackOwner};
-    use crate::timeline::data_kind::DataKind;
     use crate::timeline::sink::MethodId;
+    use crate::timeline::summary::DataKind;
     use crate::timeline::window::NullSink;
 
     /// The summary of the part from 100 to 200 of what `push` pushes.
