@@ -187,8 +187,8 @@ impl OutputFormat {
         FORMATS.iter().find(is_of)
     }
 
-    /// The format in which this one is written if the inputs are such: a page of texts of ftrace also holds
-    /// these texts, for other programs.
+    /// Replaces this format by another one that suits the inputs better: a page of ftrace texts also holds
+    /// the texts themselves, for other programs.
     fn for_inputs(&'static self, inputs: &[Input]) -> &'static OutputFormat {
         let is_text = |input: &Input| formats::identify(input).is_ok_and(FormatId::is_text);
         match self.column {

@@ -144,8 +144,9 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         }
     }
 
-    /// The parameters of each method whose class has another method of its name. Where the parameters alone
-    /// do not distinguish the methods, the return types are added; the descriptors stand where those do not.
+    /// The parameters of each method whose class has another method of the same name. Where the parameters
+    /// alone do not distinguish the methods, the return types are added. Where these do not distinguish them
+    /// either, the descriptors are taken.
     fn overloads(&self) -> HashMap<u32, String> {
         let declared = (0..self.methods.len() as u32).filter(|m| self.methods[*m as usize].declared);
         // Few methods share a name: a hash of the name alone finds those that may have overloads.

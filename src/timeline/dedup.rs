@@ -22,8 +22,8 @@ fn key(micros: u64, event: &Event<'_>, event_type: &EventType) -> u64 {
 /// that rounds its times puts events of the second half into the next µs.
 type HalfCounts = [u32; 2];
 
-/// Remembers the events of recordings, to find the same events in a later one. Each remembered event stands
-/// for one event of each later recording: an event that one recording holds twice is kept twice.
+/// Remembers the events of recordings, to find the same events in a later recording. Each remembered event
+/// stands for one event of each later recording: an event that one recording holds twice is kept twice.
 #[derive(Default)]
 pub struct DuplicateFilter {
     /// Events of earlier recordings.

@@ -274,7 +274,7 @@ fn place_recording<'a>(
     RecordingInput { index, recording, map, verdict, why: basis.into(), passes_through }
 }
 
-/// A recording whose archive says by how much its clock is behind the timeline's, ns.
+/// Moves a recording by `offset` ns. Its archive says how far its clock is behind the timeline's clock.
 fn moved(placed: RecordingInput<'_>, offset: i64) -> RecordingInput<'_> {
     let map = if placed.map == ClockMap::default() {
         ClockMap::offset(offset)

@@ -50,7 +50,7 @@ struct OpenCalls {
     depth: usize,
 }
 
-/// Stands below the methods of a thread's open calls: no method has this index.
+/// The lowest entry of a thread's stack, below the methods of its open calls. No method has this index.
 const OUTSIDE: u64 = u64::MAX;
 
 impl OpenCalls {

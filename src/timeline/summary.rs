@@ -149,7 +149,7 @@ impl DataKind {
     }
 }
 
-/// How much a timeline has of each kind of data. Kinds of which it has nothing are left out.
+/// The amount of each kind of data in a timeline. Kinds without data are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct DataCounts(BTreeMap<DataKind, u64>);

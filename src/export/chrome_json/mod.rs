@@ -41,7 +41,8 @@ use crate::tracks::{
 const CPU_PROCESS: i32 = 1 << 23;
 /// The process of tracks that belong to no process.
 const TRACK_PROCESS: i32 = CPU_PROCESS + 1;
-/// The first thread id of the tracks that programs write themselves, but for those of whole threads.
+/// The first thread id of the tracks that programs write themselves. Tracks of whole threads have the ids of
+/// their threads.
 const OWN_TRACKS: i64 = 1 << 32;
 
 /// Makes the writer, which writes to `out`.

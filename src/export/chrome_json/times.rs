@@ -77,7 +77,8 @@ impl SliceTrack {
         }
     }
 
-    /// Goes on to the next time that viewers tell from the last one. They read times as doubles.
+    /// Goes on to the next time that viewers can distinguish from the last one, because they read times as
+    /// doubles.
     fn step(&mut self) {
         let next = (as_double(self.last).next_up() * 1000.0).ceil() as u64;
         self.advance(next.max(self.last + 1));

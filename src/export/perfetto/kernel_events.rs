@@ -12,8 +12,9 @@ use crate::export::writer_thread::{RecordBatch, WriterThread};
 use crate::formats::{Event, EventType, EventTypeId, Payload};
 use crate::ftrace::page_format::MAX_CPUS;
 
-/// Collects records in batches. Events that are no records (those of texts, for example) borrow from the
-/// reader, so that packets are made of them at once; from the first of them on this holds for all events.
+/// Collects records in batches. Events that are no records (events of texts, for example) borrow from the
+/// reader, so packets are made of them at once. After the first such event packets are made of all events at
+/// once.
 pub(super) struct KernelEvents {
     packets: Arc<Mutex<KernelPackets>>,
     /// The number of event types.

@@ -25,7 +25,7 @@ const DELTA_CLOCK: u64 = 64;
 /// it, unless an input uses them.
 const TRACK_SHIFT: u32 = 8;
 
-/// The number of edges for whose packets the output gets room at once.
+/// The output is enlarged for the packets of this many edges at a time.
 const EDGES_AT_ONCE: usize = 32;
 
 /// The threads and method names of all method traces.

@@ -127,7 +127,7 @@ impl<'a> PerfettoWriter<'a> {
         if self.first_ts == u64::MAX { 0 } else { self.first_ts }
     }
 
-    /// Hands the method slices over that wait for it, which come before what is in `out`.
+    /// Hands over the method slices that wait. They come before the bytes in `out`.
     fn write_methods(&mut self) -> io::Result<()> {
         if self.batch.is_empty() {
             return Ok(());

@@ -157,8 +157,8 @@ impl FrameWriter {
     }
 }
 
-/// Appends the begin of a frame. The messages of expected frames are those of actual frames without their
-/// last fields.
+/// Appends the begin of a frame. The message of an expected frame is the message of an actual frame without
+/// its last fields.
 fn begin_frame(out: &mut Vec<u8>, cookie: u64, frame: &TimelineFrame<'_>) {
     let event = match (frame.surface.is_some(), frame.actual.is_some()) {
         (true, true) => frame_timeline_event::ACTUAL_SURFACE_FRAME_START,

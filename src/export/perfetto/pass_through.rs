@@ -261,7 +261,7 @@ impl TraceIds {
 pub(super) struct PacketRewriter<'m> {
     /// The new id of each packet sequence that another trace has too.
     pub(super) sequences: HashMap<u64, u64>,
-    /// The new uuid of each track whose uuid is another track's in another trace.
+    /// The new uuid of each track that has the uuid of another track in another trace.
     pub(super) tracks: HashMap<u64, u64>,
     /// Gives obfuscated names back.
     pub(super) mapping: Option<&'m Mapping<'m>>,

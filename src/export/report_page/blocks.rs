@@ -18,7 +18,7 @@ const BLOCK_BYTES: usize = 2 << 20;
 const PIECE_BYTES: usize = 1 << 20;
 /// The number of pieces that are on their way for each thread.
 const PIECES_PER_WORKER: usize = 3;
-/// More threads than this would wait for the one that collects the columns.
+/// The most worker threads. More of them would wait for the thread that collects the columns.
 const MAX_WORKERS: usize = 8;
 
 /// A comment: browsers parse comments in half the time that they take for elements with text.

@@ -168,14 +168,15 @@ pub(super) struct SpanColumns {
     last_depth: i64,
     levels: usize,
     labels: Vec<u8>,
-    /// Thread CPU time: of a call that has ended what it took, of an open one the time at its begin, ns.
+    /// Thread CPU time, ns: the CPU time of a call that has ended, or the thread's CPU time at the begin of
+    /// an open call.
     cpu: Vec<u64>,
     has_cpu: bool,
     /// The flags of those slices that have any.
     flags: Vec<(u32, u8)>,
     /// The arguments of those slices that have any.
     args: Vec<(u32, u32)>,
-    /// Thread ids, of slices that say who had a CPU.
+    /// Thread ids, for slices that show which thread had a CPU.
     tids: Option<Vec<i32>>,
     /// The open slices, the innermost one last.
     open: Vec<u32>,

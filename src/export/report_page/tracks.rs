@@ -228,7 +228,7 @@ pub(super) enum Name<'a> {
     Main,
     /// Each name has one.
     Named(&'a [u8]),
-    /// Each of the tracks that programs write has one of each kind, whatever its name is.
+    /// A track that a program writes. It has one track of each kind here, whatever its name is.
     Own(TrackId, &'a str),
 }
 

@@ -23,7 +23,7 @@ const SWITCH_OUT: u16 = 1 << 13;
 const JIT_SYMBOLS: u32 = 0x4000;
 /// How the messages of `perf record` begin. Where its output and its messages went to one file, they follow.
 const PERF_MESSAGE: &[u8] = b"[ perf record:";
-/// So often the progress is told, bytes.
+/// The number of bytes between two reports of the progress.
 const PROGRESS_BYTES: usize = 1 << 20;
 
 /// Pushes the samples of a file.
@@ -195,7 +195,7 @@ impl PerfReader {
         Some(())
     }
 
-    /// Counts lost records; their number stands behind `words` words.
+    /// Counts lost records. The record holds their number after `words` words.
     fn lost(&mut self, body: &[u8], words: usize) -> Option<()> {
         let mut bytes = self.bytes(body);
         bytes.take(8 * words)?;

@@ -135,7 +135,7 @@ const WINDOW_RECORDS: usize = 4096;
 /// The most records of one round that are sorted at a time.
 const MAX_ROUND_RECORDS: usize = 1 << 20;
 
-/// A record whose turn has not come.
+/// A record that waits until all earlier records have been passed on.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     time: u64,
@@ -153,7 +153,7 @@ pub(super) struct RecordWalk<'a> {
     due: usize,
     returned: usize,
     has_rounds: bool,
-    /// The newest time of the records so far, and of those of the rounds before the current one.
+    /// The newest time of all records so far, and the newest time of the records of earlier rounds.
     newest: u64,
     newest_before: u64,
     last_time: u64,

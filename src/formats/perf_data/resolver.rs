@@ -100,7 +100,7 @@ impl Resolver {
         resolver
     }
 
-    /// Adds the symbols of a file. Those that a file of this path has already stay.
+    /// Adds the symbols of a file. Symbols that are already known for this path are kept.
     pub(super) fn add_file(&mut self, mut file: FileSymbols) {
         file.sort();
         if file.kind == FileType::Kernel {
@@ -402,7 +402,8 @@ pub(super) struct Map {
 #[derive(Debug, Clone, Default)]
 struct Maps {
     pieces: Rc<BTreeMap<u64, Map>>,
-    /// A number that no address space with other pieces has; 0 until somebody asks for it.
+    /// A number that address spaces share only if they have the same pieces. It is 0 until it is first
+    /// needed.
     version: u32,
 }
 

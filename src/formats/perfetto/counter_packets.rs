@@ -21,8 +21,8 @@ use crate::formats::{CounterValue, TrackOwner};
 const BYTES_PER_KB: u64 = 1024;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The name of a counter: a part that is the same for all counters of its kind, with a text of the trace or
-/// the number of a CPU in it.
+/// The name of a counter. All counters of a kind have the same name except for a text of the trace or a CPU
+/// number in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct CounterName<'a> {
     prefix: &'static str,
@@ -182,7 +182,7 @@ fn numbered(table: &'static str, number: u64) -> Option<&'static str> {
     names.get(&(table, number)).copied()
 }
 
-/// A number of the trace as a counter's value. One that is too large stays the largest.
+/// Makes a counter's value of a number of the trace. A number that is too large becomes the largest value.
 fn int(value: u64) -> CounterValue {
     CounterValue::Int(i64::try_from(value).unwrap_or(i64::MAX))
 }

@@ -21,8 +21,8 @@ use crate::formats::{
 /// The most frames that wait for their end at one time. SurfaceFlinger writes the begin and the end of a
 /// frame one behind the other.
 const MAX_OPEN: usize = 1 << 16;
-/// Releases of Android write negative times and times near the largest number into frames that have none.
-/// Perfetto's own tools leave out what is nearer than this to the largest number, ns.
+/// Some releases of Android write negative times, and times near the largest number, into frames without a
+/// time. Perfetto's own tools leave out times above this limit, ns.
 const BAD_TIME_NS: u64 = i64::MAX as u64 - 10_000_000_000;
 
 /// A frame at its begin, ns of the recording's clock.
@@ -40,7 +40,7 @@ pub(super) struct Frames<'a> {
     pub(super) list: Vec<PlacedFrame<'a>>,
     /// Ends of frames whose begin the trace does not hold.
     pub(super) ends_alone: u64,
-    /// Packets without what a frame needs: its cookie, its tokens, its process.
+    /// Packets that lack a cookie, a token or a process, which every frame has.
     pub(super) malformed: u64,
     /// Packets with an impossible time.
     pub(super) bad_times: u64,

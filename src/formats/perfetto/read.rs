@@ -137,7 +137,7 @@ impl Recording for PerfettoRecording<'_> {
     }
 }
 
-/// After so many events the progress is told.
+/// The number of events between two reports of the progress.
 const PROGRESS_STEP_EVENTS: usize = 1 << 12;
 
 /// The thread that runs on a CPU at the current event.

@@ -21,7 +21,7 @@ const SURE_PACKETS: usize = 2;
 /// The number of fields that are examined in a packet that follows damage. The limit bounds the search in
 /// hostile files.
 const CHECKED_FIELDS: usize = 64;
-/// So many damaged places are told one by one; the others are counted.
+/// The number of damaged places that are listed. Further places are only counted.
 const MAX_REPORTED_PLACES: u64 = 16;
 
 /// One packet of a trace.
@@ -128,8 +128,8 @@ fn no_packet(data: &[u8], bad: Range<usize>) -> Damage {
     Damage { offset: bad.start as u64, what }
 }
 
-/// The end of the packet at `at` of which the key alone is damaged: another packet or the end of the file
-/// follows it.
+/// The end of the packet at `at` if only the packet's key is damaged: then another packet or the end of the
+/// file follows.
 fn behind_damaged_key(data: &[u8], at: usize) -> Option<usize> {
     let behind = data.get(at + 1..)?;
     let (len, body) = varint::read(behind)?;

@@ -215,8 +215,8 @@ impl SampleSink for CountOnly {
 
 /// Counts samples on their way to a sink.
 ///
-/// A sample that was taken where its thread stopped running waits until the thread runs again: only then is
-/// known how long it stands for.
+/// A sample that was taken when its thread stopped running waits until the thread runs again: only then its
+/// duration is known.
 #[derive(Debug, Default)]
 pub(crate) struct SampleCollector {
     /// The result so far.

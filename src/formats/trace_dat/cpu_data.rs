@@ -91,7 +91,7 @@ pub(super) struct CpuRecordCursor<'a> {
     /// Events lost before the current record. The reader takes this value, so that each loss is counted once.
     pub(super) lost: Option<LostEvents>,
     pub(super) damage: Vec<Damage>,
-    /// Number of damaged places, also of those that `damage` does not list.
+    /// The number of damaged places, including places that `damage` does not list.
     damaged: usize,
 }
 

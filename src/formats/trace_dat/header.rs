@@ -95,7 +95,7 @@ impl<'a> TraceDat<'a> {
         }
     }
 
-    /// The number of CPUs, without the entry of the table that stands for none.
+    /// The number of CPUs. An entry of the table that stands for no CPU is not counted.
     fn cpus(&self) -> Option<u32> {
         let cpus =
             self.options.cpus.or_else(|| self.cpu_data.iter().map(|s| s.cpu.saturating_add(1)).max())?;

@@ -49,7 +49,7 @@ impl TraceDat<'_> {
         Ok(())
     }
 
-    /// The threads whose processes the head has, with those.
+    /// The threads whose processes are in the head, each with its process.
     fn tgids(&self) -> impl Iterator<Item = (i32, i32)> {
         let lines = numbered_lines(&self.options.tgids);
         lines.filter_map(|(tid, rest)| Some((tid, std::str::from_utf8(rest).ok()?.trim().parse().ok()?)))
@@ -562,7 +562,7 @@ mod tests {
     use super::*;
     use crate::formats::{Field, FieldType, Value};
 
-    /// The threads that the sink is told of: id, process, name.
+    /// The threads that the sink has received: id, process, name.
     #[derive(Default)]
     struct Told(Vec<(i32, Option<i32>, Option<String>)>);
 

@@ -187,7 +187,7 @@ pub struct ThreadCallEvents {
 struct EventCollector {
     clock: usize,
     threads: Vec<ThreadCallEvents>,
-    /// By thread: the methods whose calls had begun before the trace did, innermost first.
+    /// By thread: the methods of calls that began before the trace, innermost first.
     unentered: Vec<Vec<u32>>,
 }
 

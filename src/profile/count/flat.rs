@@ -193,8 +193,8 @@ impl TimePair for Ticks {
 
 /// Two times below 2^32 ticks in one number: the first in the low half, the second in the high half.
 ///
-/// No half overflows into the other: a time is subtracted from a later one, and what is summed are the times
-/// of calls that follow each other within one call.
+/// No half overflows into the other: a time is only subtracted from a later one, and only the times of calls
+/// that follow each other within one call are added.
 #[derive(Debug, Clone, Copy, Default)]
 struct PackedTicks(u64);
 
@@ -314,8 +314,8 @@ impl OnStack {
 
 #[derive(Debug, Clone)]
 struct FlatCounter<T> {
-    /// By dense method index; the one behind the last method receives what records that enter a method would
-    /// add if they left it.
+    /// By dense method index. One more entry, behind the last method, receives the times that a record which
+    /// enters a method would add if it left the method.
     stats: Vec<MethodStat>,
     /// The number of methods.
     methods: usize,
@@ -372,7 +372,8 @@ impl<T: TimePair> FlatCounter<T> {
         stack.depth = (stack.depth + 1).wrapping_sub((leave as usize) << 1);
     }
 
-    /// Handles a record whose time steps back: it counts at the time of the thread's last record.
+    /// Handles a record whose time steps back. The record counts as if it had the time of the thread's last
+    /// record.
     #[cold]
     #[inline(never)]
     fn count_step_back(&mut self, thread: u32, method: u32, exit: ExitBit, at: T) {

@@ -30,9 +30,9 @@ pub struct CallNode {
     /// Time in the innermost call and not in calls inside of it; for a root the time outside of all calls.
     /// Ticks.
     pub own: Ticks,
-    /// Time of the calls from entry to exit, ticks. A call that had begun before the trace did counts from
-    /// the thread's first record. Its callees are its siblings in the tree, so their time counts twice
-    /// here; [`CallTree::totals`] counts every tick once.
+    /// Time of the calls from entry to exit, ticks. A call that began before the trace counts from the
+    /// thread's first record. Its callees are its siblings in the tree, so their time counts twice here;
+    /// [`CallTree::totals`] counts every tick once.
     pub recorded: Ticks,
 }
 

@@ -111,7 +111,7 @@ fn facts(trace: &MethodTrace<'_>, clock: usize) -> String {
     format!("{clock} in µs · {threads} threads · {methods} methods")
 }
 
-/// The path of a graph's source: that of the picture, with `.dot` behind it.
+/// The path of a graph's source: the picture's path with `.dot` appended.
 fn source_of(picture: &Path) -> PathBuf {
     let mut source = picture.to_owned().into_os_string();
     source.push(".dot");

@@ -36,7 +36,7 @@ pub(super) struct FlameGraph<'a> {
     pub app: &'a [String],
     /// The frame that fills the picture at first. `None` shows all frames.
     pub opens_at: Option<&'a str>,
-    /// Whether the stacks are those of two profiles: colours then say what became slower or faster.
+    /// Whether the stacks compare two profiles. Colours then show which frames became slower or faster.
     pub compared: bool,
 }
 
@@ -148,7 +148,7 @@ fn relabelled(frame: &str) -> Option<(&str, String, &str)> {
     Some((&frame[..start], label(&unescape(name), room as usize), &frame[end..]))
 }
 
-/// As much of `package.Class.method` as fits into `room` characters: the package goes first, then the class.
+/// Shortens `package.Class.method` to `room` characters. The package is dropped first, then the class.
 fn label(name: &str, room: usize) -> String {
     let dots: Vec<usize> = name.rmatch_indices('.').map(|(at, _)| at).collect();
     let from = |dot: usize| dots.get(dot).map_or(name, |at| &name[at + 1..]);

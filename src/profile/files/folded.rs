@@ -45,7 +45,7 @@ pub(super) struct FoldedStacks {
     children: HashMap<(u32, u32), u32>,
     names: Vec<String>,
     name_ids: HashMap<String, u32>,
-    /// By name: whether it is a method's name, and not only that of a thread or of a sum.
+    /// By name: whether a method has this name. Otherwise only a thread or a sum has it.
     method_names: Vec<bool>,
 }
 

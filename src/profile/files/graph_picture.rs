@@ -36,7 +36,7 @@ pub(super) struct GraphPicture<'a> {
 #[derive(Default)]
 struct GraphArrow {
     calls: u64,
-    /// Ticks of the calls that are not recursive. Those of recursive calls are part of them.
+    /// Ticks of the calls that are not recursive. They include the ticks of recursive calls.
     time: u64,
 }
 
@@ -161,7 +161,7 @@ fn count(calls: u64) -> String {
     if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") }
 }
 
-/// The name of a box: a method's, or that of all threads together.
+/// The name of a box. A box stands for a method or for all threads together.
 fn node(method: u32) -> String {
     if method == ROOT { "root".to_owned() } else { format!("m{method}") }
 }

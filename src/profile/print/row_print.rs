@@ -79,7 +79,7 @@ pub(super) fn count_width(numbers: impl Iterator<Item = u64>) -> usize {
     count(numbers.max().unwrap_or(0)).len()
 }
 
-/// The time of a row by which it stands out.
+/// The time that decides how strongly a row is coloured.
 fn hot_time(row: &ProfileRow, look: RowLook) -> u64 {
     let by = if look.sort == SortKey::Inclusive { SortKey::Inclusive } else { SortKey::Exclusive };
     figure(&row.stat, by, look.clock)
@@ -230,7 +230,8 @@ pub(super) struct CallRelation {
     pub calls: u64,
     /// All calls of the callee, from wherever.
     pub callee_calls: u64,
-    /// Whether all the calls are within another call of the callee, whose time has theirs in it.
+    /// Whether all these calls are inside of another call of the callee. The time of that call includes their
+    /// time.
     pub is_recursive: bool,
     /// Time of those calls, ns.
     pub total: [u64; 2],

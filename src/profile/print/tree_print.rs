@@ -65,7 +65,7 @@ impl TreeThreshold {
     }
 }
 
-/// The branches that a tree lacks. Each stands for all that it would have below it.
+/// The branches that were left out of a tree. A branch that was left out includes all branches below it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     /// Branches below the threshold.
@@ -189,14 +189,14 @@ struct BottomUp {
     steps: Vec<(u32, u32)>,
     least: u64,
     clock: usize,
-    /// The number of branches that the tree may have beside those that are made.
+    /// The number of further branches that the tree may have.
     left: usize,
     left_out: LeftOut,
 }
 
 impl BottomUp {
     /// The callers on one level. Those with less time than `least` ticks are left out. The paths of this
-    /// level are freed before those of the next are looked at, so that each node is in one path at a time.
+    /// level are freed before the next level is made, so that each node is in one path at a time.
     fn branches(&mut self, at: Vec<CallerPath>, depth: usize) -> Vec<TreeBranch> {
         let mut by_method: BTreeMap<u32, Callers> = BTreeMap::new();
         for path in &at {

@@ -280,14 +280,14 @@ fn distance(at: u64, from: u64, to: u64) -> f64 {
 /// Offsets no further apart than this, ns, count as one. Even the intervals between regular calls vary by
 /// more than this.
 const BIN_WIDTH_NS: i64 = 20_000;
-/// The number of edges whose offsets are counted together: so few that the clocks do not drift apart between
-/// the first and the last of them.
+/// The number of edges whose offsets are counted together. It is small, so that the clocks do not drift apart
+/// between the first and the last of these edges.
 const EDGES_PER_BLOCK: usize = 32;
 /// Names with more markers than this are not used, since each edge is compared with every marker of its name.
 const MAX_MARKERS: usize = 20_000;
 /// The share of a block's edges that must agree about an offset.
 const MIN_AGREEING_SHARE: f64 = 0.6;
-/// The number of edges that agree about the offset must be this many times that of any other offset.
+/// The best offset must have this many times as many edges as any other offset.
 const MIN_RATIO_TO_OTHER_OFFSETS: usize = 2;
 
 /// The map from the trace's clock to the timeline's at which most calls coincide with their markers;

@@ -23,8 +23,8 @@ const MIN_RATIO_TO_RUNNER_UP: f64 = 2.0;
 /// A kernel thread with a larger residual, ns, is not chosen by its markers and CPU times alone.
 const MAX_RESIDUAL_NS: f64 = 200_000.0;
 
-/// The most kernel threads with which a traced thread is compared. Nothing tells more threads of one name
-/// apart.
+/// The most kernel threads with which a traced thread is compared. More threads of one name could not be
+/// distinguished.
 const MAX_CANDIDATES: usize = 64;
 
 /// The evidence that decides the place of one method trace.
@@ -73,7 +73,7 @@ fn is_comm_of(comm: &[u8], full: &str) -> bool {
     !comm.is_empty() && comms_of(full).contains(&comm)
 }
 
-/// Kernel threads by what a thread of a method trace has of them: names and ids.
+/// Finds kernel threads by the facts that a method trace has about a thread: its name and its id.
 struct KernelThreads<'k> {
     observed: &'k KernelEvidence,
     pid: Option<i32>,

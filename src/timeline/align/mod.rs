@@ -63,8 +63,8 @@ fn joined(trials: &[Trial]) -> String {
 
 /// The least number of enters and exits matched with markers that suffices to correct and to prove a place.
 const MIN_MARKER_PAIRS: usize = 8;
-/// How far before or after the recording a trace may begin whose times are read as ticks or as ns for that
-/// reason, ns.
+/// The farthest before or after a recording that a trace may begin, ns. The unit of a trace's times, ticks or
+/// ns, is chosen so that the trace begins within this distance.
 const MAX_UNIT_DISTANCE_NS: u64 = 60_000_000_000;
 
 /// The clock of a trace's start: by the format where it decides that, else by the size of the number alone.

@@ -90,7 +90,7 @@ impl<'a> WindowFilter<'a> {
         }
     }
 
-    /// Changes the summary of the whole timeline to that of the part.
+    /// Changes the summary of the whole timeline to the summary of the part.
     pub fn restrict(&self, summary: &mut MergeSummary) {
         summary.window = Some(self.window);
         summary.markers = self.counter.markers;
@@ -201,7 +201,7 @@ impl WindowedCalls {
 }
 
 impl TrackStack {
-    /// Passes on what is open at the part's begin, and the counter's value; once.
+    /// Passes on, once, the slices that are open at the part's begin, and the counter's value.
     fn begin(&mut self, ts: u64, to: &mut dyn TimelineSink) -> io::Result<()> {
         if std::mem::replace(&mut self.begun, true) {
             return Ok(());
