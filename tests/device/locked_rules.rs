@@ -21,13 +21,15 @@ const EVENTS: &str = "sched/sched_switch sched/sched_wakeup sched/sched_wakeup_n
     sched/sched_blocked_reason sched/sched_cpu_hotplug sched/sched_pi_setprio sched/sched_process_exit \
     sched/sched_process_free power/cpu_frequency power/cpu_frequency_limits power/cpu_idle power/clock_enable \
     power/clock_disable power/clock_set_rate power/gpu_frequency power/gpu_work_period power/suspend_resume \
-    clk/clk_enable clk/clk_disable clk/clk_set_rate cpuhp/cpuhp_enter cpuhp/cpuhp_exit cpuhp/cpuhp_multi_enter \
-    cpuhp/cpuhp_pause vmscan/mm_vmscan_direct_reclaim_begin vmscan/mm_vmscan_direct_reclaim_end \
+    clk/clk_enable clk/clk_disable clk/clk_set_rate cpuhp/cpuhp_enter cpuhp/cpuhp_exit cpuhp/cpuhp_pause \
+    vmscan/mm_vmscan_direct_reclaim_begin vmscan/mm_vmscan_direct_reclaim_end \
     vmscan/mm_vmscan_kswapd_wake vmscan/mm_vmscan_kswapd_sleep filemap/mm_filemap_add_to_page_cache \
     filemap/mm_filemap_delete_from_page_cache kmem/rss_stat oom/oom_score_adj_update oom/mark_victim \
     task/task_rename task/task_newtask thermal/thermal_temperature thermal/cdev_update gpu_mem/gpu_mem_total \
     ext4/ext4_da_write_begin ext4/ext4_da_write_end ext4/ext4_sync_file_enter ext4/ext4_sync_file_exit \
-    block/block_bio_queue block/block_bio_complete block/block_rq_issue block/block_rq_complete \
+    ext4/ext4_es_lookup_extent_enter ext4/ext4_es_lookup_extent_exit ext4/ext4_load_inode f2fs/f2fs_get_data_block \
+    f2fs/f2fs_iget f2fs/f2fs_sync_file_enter f2fs/f2fs_sync_file_exit f2fs/f2fs_write_begin f2fs/f2fs_write_end \
+    mm_event/mm_event_record block/block_rq_issue block/block_rq_complete \
     irq/irq_handler_entry irq/irq_handler_exit irq/softirq_entry irq/softirq_exit irq/softirq_raise \
     irq/tasklet_entry irq/tasklet_exit ipi/ipi_raise ipi/ipi_entry ipi/ipi_exit";
 
