@@ -48,6 +48,16 @@ pub enum SelectionError {
         /// Its group.
         group: String,
     },
+    /// This user may switch on a part of a group's events, which is recorded.
+    #[error("of {group}/* {} of {} events may be switched on; left out: {}", permitted, permitted + left_out.len(), left_out.join(", "))]
+    PartOfGroup {
+        /// The group.
+        group: String,
+        /// The number of events that are recorded.
+        permitted: usize,
+        /// The names of the others.
+        left_out: Vec<String>,
+    },
 }
 
 fn reason(events: &[String]) -> String {
@@ -117,7 +127,7 @@ impl Catalog {
         into: &mut CategorySelection,
     ) -> Result<(), SelectionError> {
         if name.contains('/') {
-            return select_event(name, files, into);
+            return select_event(name, files, self.event_set, into);
         }
         let mut found = false;
         for category in self.vendor.iter().filter(|c| c.name == name) {
@@ -186,6 +196,7 @@ impl Catalog {
 fn select_event(
     name: &str,
     files: &dyn EventFiles,
+    event_set: EventSet,
     into: &mut CategorySelection,
 ) -> Result<(), SelectionError> {
     let event = name.strip_suffix("/*").unwrap_or(name);
@@ -198,7 +209,12 @@ fn select_event(
     let members = if sane && name.ends_with("/*") { files.writable_members(event) } else { Vec::new() };
     if !members.is_empty() {
         members.iter().for_each(|member| into.add(member));
-        return Ok(());
+        let left_out = files.locked_members(event);
+        if left_out.is_empty() || event_set == EventSet::Atrace {
+            return Ok(());
+        }
+        let permitted = members.len();
+        return Err(SelectionError::PartOfGroup { group: event.to_owned(), permitted, left_out });
     }
     if let Some((group, _)) =
         event.split_once('/').filter(|(group, _)| sane && files.writable(&enable_path(group)))
@@ -266,6 +282,10 @@ mod tests {
         fn writable_members(&self, group: &str) -> Vec<String> {
             let is_member = |e: &&&str| e.split_once('/').is_some_and(|(g, _)| g == group);
             self.open.iter().filter(is_member).map(|e| (*e).to_owned()).collect()
+        }
+        fn locked_members(&self, group: &str) -> Vec<String> {
+            let of_group = self.locked.iter().filter_map(|e| e.split_once('/'));
+            of_group.filter(|(g, _)| *g == group).map(|(_, event)| event.to_owned()).collect()
         }
     }
 
@@ -366,7 +386,14 @@ mod tests {
         };
         let both = Ok(SHELL.open[..2].iter().map(|e| (*e).to_owned()).collect());
         assert_eq!(select(EventSet::Record, "pagecache"), both);
-        assert_eq!(select(EventSet::Record, "filemap/*"), both);
+        // Of a pattern it is said what is left out.
+        let mut selection = CategorySelection::default();
+        let told = catalog(EventSet::Record).select("filemap/*", &SHELL, &mut selection).unwrap_err();
+        assert_eq!(Ok(selection.events), both);
+        assert_eq!(
+            told.to_string(),
+            "of filemap/* 2 of 3 events may be switched on; left out: filemap_set_wb_err"
+        );
         assert!(select(EventSet::Atrace, "pagecache").unwrap_err().contains("requires root privileges"));
         assert_eq!(
             select(EventSet::Record, "irq/irq_handler_entry").unwrap_err(),

@@ -26,6 +26,8 @@ pub trait EventFiles {
     fn writable(&self, path: &str) -> bool;
     /// The events of a group that may be switched on one by one, as `group/event`.
     fn writable_members(&self, group: &str) -> Vec<String>;
+    /// The events of a group that exist and may not be switched on one by one, without the group's name.
+    fn locked_members(&self, group: &str) -> Vec<String>;
 }
 
 /// Returns the events and groups that may be switched on for `path`, an event or a group: `path` itself. Of a

@@ -51,6 +51,17 @@ impl TracefsEventFiles {
     }
 }
 
+impl TracefsEventFiles {
+    /// The names of what is in a group's directory, in order.
+    fn entries(&self, group: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.0.join("events").join(group)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
 impl EventFiles for TracefsEventFiles {
     fn exists(&self, path: &str) -> bool {
         access(&self.0.join(path), AccessFlags::F_OK).is_ok()
@@ -61,12 +72,16 @@ impl EventFiles for TracefsEventFiles {
     }
 
     fn writable_members(&self, group: &str) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.0.join("events").join(group)) else { return Vec::new() };
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let events = names.map(|name| format!("{group}/{name}"));
-        let mut writable: Vec<String> = events.filter(|event| self.writable(&enable_path(event))).collect();
-        writable.sort_unstable();
-        writable
+        let events = self.entries(group).into_iter().map(|name| format!("{group}/{name}"));
+        events.filter(|event| self.writable(&enable_path(event))).collect()
+    }
+
+    fn locked_members(&self, group: &str) -> Vec<String> {
+        let is_locked = |name: &String| {
+            let file = enable_path(&format!("{group}/{name}"));
+            self.exists(&file) && !self.writable(&file)
+        };
+        self.entries(group).into_iter().filter(is_locked).collect()
     }
 }
 
