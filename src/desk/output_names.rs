@@ -2,6 +2,7 @@
 //! of a recording beside its output.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -50,7 +51,7 @@ impl OutputName {
     /// The output of the device: `{serial}` in the name becomes its serial. If the command works on several
     /// devices and the name has no such place, the serial goes before the ending.
     pub fn output(&self, output: &Path) -> PathBuf {
-        let Some(name) = output.file_name().and_then(|name| name.to_str()) else { return output.to_owned() };
+        let Some(name) = output.file_name().map(OsStr::to_string_lossy) else { return output.to_owned() };
         if name.contains("{serial}") {
             return output.with_file_name(name.replace("{serial}", &self.serial));
         }
@@ -67,10 +68,11 @@ fn plain_name(serial: &str) -> String {
     serial.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
 }
 
-/// The path with `-TEXT` before the ending of its name.
+/// The path with `-TEXT` before the ending of its name. Bytes of the name that are no text become U+FFFD: two
+/// devices must not get one output.
 pub fn before_ending(output: &Path, text: &str) -> PathBuf {
-    let Some(name) = output.file_name().and_then(|name| name.to_str()) else { return output.to_owned() };
-    let packed = name.strip_suffix(".gz").unwrap_or(name);
+    let Some(name) = output.file_name().map(OsStr::to_string_lossy) else { return output.to_owned() };
+    let packed = name.strip_suffix(".gz").unwrap_or(&name);
     let known = FORMATS.iter().flat_map(|format| format.endings);
     let ending = known.filter(|ending| packed.ends_with(**ending)).map(|ending| ending.len()).max();
     let length = ending.or_else(|| packed.rfind('.').filter(|at| *at > 0).map(|at| packed.len() - at));
@@ -162,6 +164,21 @@ mod tests {
         ] {
             assert_eq!(output(several, name), named);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn each_of_several_devices_has_an_output_of_its_own_also_where_the_name_is_no_text() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let output = Path::new(OsStr::from_bytes(b"d/\xffx.dat"));
+        let several = names_of(&["S1", "S2"]);
+        let outputs: Vec<PathBuf> = several.iter().map(|device| device.output(output)).collect();
+        assert_eq!(outputs, [Path::new("d/\u{fffd}x-S1.dat"), Path::new("d/\u{fffd}x-S2.dat")]);
+        // The output of one device alone is what the user has named.
+        assert_eq!(names_of(&["S1"])[0].output(output), output);
+        let numbers: Vec<PathBuf> = numbered(output, 2).take(3).collect();
+        assert_eq!(numbers[2], Path::new("d/\u{fffd}x-3.dat"));
     }
 
     #[test]
