@@ -9,7 +9,7 @@ use super::dataset_dir::{DatasetDir, ID_DIGITS, LockedDataset, PART, Part, make_
 use super::error::DatasetError;
 use super::open_parts::PART_TRACES;
 use crate::output_file::ScratchDir;
-use crate::tables::{PartFiles, TABLES, TableFile, TableSchema, UNFINISHED_PREFIX, open_regular};
+use crate::tables::{PartFiles, TABLES, TableFile, TableId, TableSchema, UNFINISHED_PREFIX, open_regular};
 
 /// So many small parts of a day are combined. A trace that is added alone is written again at most nine times
 /// before its part is full.
@@ -47,7 +47,7 @@ pub fn remove(dataset: &Path, id: &str, wait: &mut dyn FnMut()) -> Result<Remove
     }
     let mut found: Vec<(Part, String)> = Vec::new();
     let mut unreadable: Vec<(Part, DatasetError)> = Vec::new();
-    for part in parts {
+    for part in parts.clone() {
         match part.all_ids() {
             Ok(ids) => {
                 let matching = ids.into_iter().filter(|known| known.starts_with(id));
@@ -57,6 +57,12 @@ pub fn remove(dataset: &Path, id: &str, wait: &mut dyn FnMut()) -> Result<Remove
         }
     }
     let is_id = !id.is_empty() && id.len() <= ID_DIGITS;
+    if found.is_empty() && is_id {
+        let strays = parts.iter().find_map(|part| Some((part, stray_id(part, id)?)));
+        if let Some((part, whole)) = strays {
+            return remove_strays(part, whole, locked.dir.path());
+        }
+    }
     match (&found[..], unreadable.into_iter().next()) {
         ([(part, whole)], _) if is_id => {
             let damaged = rewrite(part, whole, locked.dir.path())?;
@@ -70,6 +76,37 @@ pub fn remove(dataset: &Path, id: &str, wait: &mut dyn FnMut()) -> Result<Remove
         ([], None) => Err(DatasetError::NoSuchTrace { id: id.to_owned() }),
         _ => Err(DatasetError::SeveralTraces { id: id.to_owned(), count: found.len() }),
     }
+}
+
+/// The first id that begins with `id` and that a table of the part has rows of, although its lists of traces and
+/// of rejected inputs lack it: a damage that is no fault of the file's form.
+fn stray_id(part: &Part, id: &str) -> Option<String> {
+    let known = part.all_ids().ok()?;
+    let others = TABLES.iter().filter(|table| !matches!(table.id, TableId::Trace | TableId::Rejected));
+    // What cannot be read tells of no id.
+    let files = others.filter_map(|table| TableFile::open(&part.dir, table).ok());
+    for file in files {
+        for rows in file.batches().map_while(Result::ok) {
+            let ids = (0..rows.len()).filter_map(|row| rows.text(row, 0));
+            let mut strays = ids.filter(|found| found.starts_with(id) && !known.iter().any(|k| k == found));
+            if let Some(stray) = strays.next() {
+                return Some(stray.to_owned());
+            }
+        }
+    }
+    None
+}
+
+/// Removes the rows of an id that the list of traces lacks. The traces of the list stay, also one whose id is
+/// the damaged one.
+fn remove_strays(part: &Part, id: String, dataset: &Path) -> Result<Removed, DatasetError> {
+    let mut damaged = rewrite_rows(part, &id, dataset)?;
+    let table = part.dir.join(TableId::Trace.table().file_name());
+    damaged.push(format!(
+        "{}: lacks {id}, of which other tables had rows",
+        table.display()
+    ));
+    Ok(Removed { name: id, damaged })
 }
 
 /// Removes the part whose directory has this name.
@@ -94,6 +131,10 @@ fn rewrite(part: &Part, id: &str, dataset: &Path) -> Result<Vec<String>, Dataset
         remove_part(part, dataset)?;
         return Ok(Vec::new());
     }
+    rewrite_rows(part, id, dataset)
+}
+
+fn rewrite_rows(part: &Part, id: &str, dataset: &Path) -> Result<Vec<String>, DatasetError> {
     let mut files = PartFiles::create(dataset).map_err(DatasetError::io(dataset))?;
     let damaged = copy_readable_rows(part, &mut files, |row_id| row_id != id)?;
     files.publish_over(&part.dir).map_err(DatasetError::io(&part.dir))?;
