@@ -114,13 +114,20 @@ impl Connection {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Reads everything up to the end of the connection, as text.
+    /// Reads everything up to the end of the connection, as text. It must not take longer than the other side
+    /// may be silent.
     pub(super) fn read_rest(&mut self) -> Result<String, AdbError> {
-        let mut bytes = Vec::new();
-        match (&mut self.stream).take(MAX_TEXT_BYTES as u64).read_to_end(&mut bytes) {
-            Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(error) => Err(self.lost(error)),
+        let deadline = Instant::now() + self.timeout;
+        let mut text = vec![0; MAX_TEXT_BYTES];
+        let mut length = 0;
+        while length < text.len() {
+            match self.read_some(&mut text[length..])? {
+                0 => break,
+                more => length += more,
+            }
+            self.check_deadline(deadline)?;
         }
+        Ok(String::from_utf8_lossy(&text[..length]).into_owned())
     }
 
     /// Waits until bytes have arrived or the other side has closed the connection, for at most this time.
@@ -166,17 +173,42 @@ impl Connection {
                 length => filled += length,
             }
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.timeout);
-            if filled < bytes.len() && Instant::now() > deadline {
-                let action = self.action.clone();
-                return Err(AdbError::Stalled { action, seconds: self.timeout.as_secs() });
+            if filled < bytes.len() {
+                self.check_deadline(deadline)?;
             }
         }
         Ok(())
     }
 
-    /// Writes all of `bytes`.
+    /// Writes all of `bytes`, a piece at most. The other side must not take longer for it than it may be
+    /// silent.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), AdbError> {
-        self.stream.get_mut().write_all(bytes).map_err(|error| self.lost(error))
+        let deadline = Instant::now() + self.timeout;
+        let mut left = bytes;
+        while !left.is_empty() {
+            match self.stream.get_mut().write(left) {
+                Ok(0) => return Err(AdbError::ConnectionLost { action: self.action.clone() }),
+                Ok(length) => left = &left[length..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.lost(error)),
+            }
+            if !left.is_empty() {
+                self.check_deadline(deadline)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How long the other side may be silent while something is due.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn check_deadline(&self, deadline: Instant) -> Result<(), AdbError> {
+        if Instant::now() <= deadline {
+            return Ok(());
+        }
+        Err(AdbError::Stalled { action: self.action.clone(), seconds: self.timeout.as_secs() })
     }
 
     /// The error for bytes that are not adb's protocol.

@@ -113,6 +113,16 @@ pub enum AdbError {
         /// The time that was waited, seconds.
         seconds: u64,
     },
+    /// A file comes, and so slowly that it would never end.
+    #[error("{action}: only {bytes} bytes came within {seconds} s: is the device awake and its cable good?")]
+    TooSlow {
+        /// The action that failed.
+        action: String,
+        /// The bytes that came.
+        bytes: u64,
+        /// The time in which they came, seconds.
+        seconds: u64,
+    },
     /// A command went on for too long, and was never silent.
     #[error("{action}: it does not end: given up after {seconds} s")]
     NoEnd {

@@ -9,6 +9,7 @@
 mod attached;
 mod connection;
 mod error;
+mod pace;
 mod server;
 mod shell;
 mod sync;
@@ -16,6 +17,7 @@ mod transport;
 
 pub use attached::AttachedDevice;
 pub use error::AdbError;
+pub use pace::Pace;
 pub use server::Server;
 pub use shell::{RawStream, Shell, ShellEvent, ShellOutput};
 pub use sync::Sync;

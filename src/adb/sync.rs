@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 
 use super::connection::Connection;
 use super::error::AdbError;
+use super::pace::Pace;
 use super::server::Server;
 
 /// The largest piece of a file that either side may send, bytes.
@@ -12,6 +13,9 @@ const MAX_DATA_BYTES: usize = 64 << 10;
 
 /// The longest path, bytes.
 const MAX_PATH_BYTES: usize = 1024;
+
+/// A device that sends more pieces without a byte in a row does not speak the protocol: adbd sends none.
+const MAX_EMPTY_PIECES: u32 = 1000;
 
 /// An error text is cut after this many bytes.
 const MAX_TEXT_BYTES: usize = 4096;
@@ -146,14 +150,26 @@ impl Sync {
         self.send(b"RECV", path)?;
         let mut piece = vec![0; MAX_DATA_BYTES];
         let mut total = 0;
+        let mut pace = Pace::new(self.connection.timeout());
+        let mut empty_pieces = 0;
         loop {
             let (id, length) = self.read_head()?;
             match &id {
+                b"DATA" if length == 0 => {
+                    pace.add(0, self.connection.action())?;
+                    empty_pieces += 1;
+                    if empty_pieces > MAX_EMPTY_PIECES {
+                        let reason = "pieces of a file without a byte, one after the other".to_owned();
+                        return Err(self.connection.protocol_error(reason));
+                    }
+                }
                 b"DATA" if length <= MAX_DATA_BYTES => {
+                    empty_pieces = 0;
                     let bytes = &mut piece[..length];
                     self.connection.read_exact(bytes)?;
                     to.write_all(bytes).map_err(|source| self.local(source))?;
                     total += length as u64;
+                    pace.add(length as u64, self.connection.action())?;
                 }
                 b"DONE" => {
                     log::debug!("adb: {}: {total} bytes", self.connection.action());

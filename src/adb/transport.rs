@@ -8,6 +8,9 @@ use super::server::Server;
 use super::shell::{RawStream, Shell, ShellOutput};
 use super::sync::Sync;
 
+/// Where the user has less patience than usual, a command may be silent for so many times as long.
+const SILENT_TIMEOUTS: u32 = 4;
+
 /// A device as the server reaches it. Each command and each transfer has a connection of its own.
 #[derive(Debug, Clone)]
 pub struct Transport {
@@ -66,12 +69,14 @@ impl Transport {
         Shell::start_with_input(&self.server, &self.serial, script)
     }
 
-    /// Runs a command in the device's shell. It may be silent for at most `timeout`.
+    /// Runs a command in the device's shell. It may be silent for at most `timeout`, and for no longer than four
+    /// times the server's timeout.
     ///
     /// # Errors
     /// [`AdbError`]. A command that fails is no error: [`ShellOutput::status`] says so.
     pub fn run(&self, script: &str, timeout: Duration) -> Result<ShellOutput, AdbError> {
         let mut output = ShellOutput::default();
+        let timeout = timeout.min(self.server.timeout() * SILENT_TIMEOUTS);
         self.start(script)?.finish(timeout, &mut output)?;
         Ok(output)
     }

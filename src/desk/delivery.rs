@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::device::Verification;
+use super::device::{RoomKeeper, Verification};
 use super::error::DeskError;
 use super::output_names::{is_capture, is_copy, local_name, numbered, stem, written_files};
 use super::targets::TargetDevice;
@@ -14,6 +14,7 @@ use crate::export::OutputFormat;
 use crate::export::convert::{Conversion, ConvertError, ConvertRequest, Converted};
 use crate::output_file::{ScratchDir, dir_of, is_stdout};
 use crate::text::byte_size;
+use crate::trace_dat::recorder_stream;
 
 /// So many names are tried for a file that is kept beside the output.
 const MAX_NAMES_TRIED: usize = 1000;
@@ -151,11 +152,42 @@ pub fn deliver_stream(
     let scratch = ScratchDir::create(dir).map_err(local_error(dir))?;
     let stream = scratch.path().join(local_name(&stem(output), "x.stream"));
     let file = File::create_new(&stream).map_err(local_error(&stream))?;
-    let mut buffered = BufWriter::with_capacity(STREAM_BUFFER_BYTES, file);
+    let out = StreamChecker { out: RoomKeeper::new(dir).around(file), seen: 0 };
+    let mut buffered = BufWriter::with_capacity(STREAM_BUFFER_BYTES, out);
     receive(&mut buffered)?;
     buffered.flush().map_err(local_error(&stream))?;
     let received = PulledFiles { files: vec![stream], bytes: 0, verification: Verification::Sha256 };
     convert_or_keep(target, received, scratch, output)
+}
+
+/// A writer that passes on what begins as the stream of a recording does: of anything else a device could send
+/// without end.
+struct StreamChecker<W> {
+    out: W,
+    /// So many bytes of the beginning have been seen.
+    seen: usize,
+}
+
+/// A device sends something else than what was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("the device sends something else than the stream of a recording")]
+struct NoStream;
+
+impl<W: Write> Write for StreamChecker<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let expected = &recorder_stream::MAGIC[self.seen..];
+        let length = expected.len().min(bytes.len());
+        if bytes[..length] != expected[..length] {
+            return Err(io::Error::other(NoStream));
+        }
+        let written = self.out.write(bytes)?;
+        self.seen += written.min(length);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Makes the output of the pulled files. Where that fails, moves them beside it.
@@ -216,6 +248,19 @@ mod tests {
         assert_eq!(message, format!("kept what was recorded: {}", kept.display()));
         assert_eq!(fs::read_to_string(kept).unwrap(), "capture");
         assert_eq!(fs::read_to_string(dir.path().join("x.dat")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn only_what_begins_as_a_stream_is_written() {
+        let mut stream = StreamChecker { out: Vec::new(), seen: 0 };
+        for piece in [&b"TBS"[..], b"TRM1\n\x01", b"TBS", b"anything"] {
+            stream.write_all(piece).unwrap();
+        }
+        assert_eq!(stream.out, b"TBSTRM1\n\x01TBSanything");
+        let mut other = StreamChecker { out: Vec::new(), seen: 0 };
+        other.write_all(b"TBST").unwrap();
+        let error = other.write_all(b"xxxx").unwrap_err().to_string();
+        assert!(error.contains("something else"), "{error}");
     }
 
     #[test]

@@ -225,7 +225,7 @@ fn receive_stream(
     let command = [&record, args].concat();
     let mut ended = None;
     let delivered = delivery::deliver_stream(target, output, &mut |file| {
-        let end = device.stream(&command, device.privilege(), file, &|| target.wants_end())?;
+        let end = device.stream(&command, device.privilege(), file, &|| target.wants_end(), None)?;
         if !matches!(end.status, Some(0 | 3) | None) {
             return Err(recorder_error(device.serial(), end.status, &end.log));
         }

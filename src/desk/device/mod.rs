@@ -6,6 +6,7 @@ mod app_traces;
 mod binary;
 mod error;
 mod facts;
+mod free_space;
 mod privilege;
 mod pull;
 mod recorder;
@@ -19,6 +20,7 @@ pub use app_rights::AppRights;
 pub use error::DeviceError;
 use facts::DeviceFacts;
 pub use facts::{BINARY_PATH, printable_text};
+pub use free_space::RoomKeeper;
 pub use privilege::Privilege;
 pub use pull::Verification;
 pub use recorder::{Recorder, RecorderJob};
@@ -228,7 +230,8 @@ impl Device {
 /// Asks a device for its facts. A `su` that does not answer in time counts as one that refuses.
 fn ask_facts(transport: &Transport) -> Result<DeviceFacts, AdbError> {
     let mut output = ShellOutput::default();
-    match transport.start(&DeviceFacts::script())?.finish(SU_TIMEOUT, &mut output) {
+    let timeout = SU_TIMEOUT.min(transport.server().timeout());
+    match transport.start(&DeviceFacts::script())?.finish(timeout, &mut output) {
         Err(AdbError::Stalled { .. }) if DeviceFacts::are_complete_without_su(&output.text()) => {}
         ended => ended?,
     }

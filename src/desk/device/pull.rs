@@ -8,11 +8,12 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::error::DeviceError;
+use super::free_space::RoomKeeper;
 use super::privilege::Privilege;
 use super::shell_words::quoted;
 use super::{COMMAND_TIMEOUT, Device};
-use crate::adb::{AdbError, Shell, ShellOutput, Sync};
-use crate::output_file::{OutputFile, Readers};
+use crate::adb::{AdbError, Pace, Shell, ShellOutput, Sync};
+use crate::output_file::{OutputFile, Readers, dir_of};
 use crate::progress::{self, Pass};
 
 /// How long the device may take to begin with a file's hash.
@@ -59,6 +60,8 @@ impl Device {
         let mut files = self.transport().sync()?;
         let file = self.file_to_pull(remote, privilege, &mut files)?;
         let local_error = |source| DeviceError::LocalFile { path: local.display().to_string(), source };
+        let room = RoomKeeper::new(dir_of(local));
+        room.check(file.size).map_err(local_error)?;
         let output = OutputFile::create(local, Readers::AsTarget).map_err(local_error)?;
         // The device hashes the file while it sends it.
         let hashing =
@@ -66,7 +69,8 @@ impl Device {
         let pass = Pass::begin("pulling", file.size);
         // A file that grows meanwhile is refused below, and so is a device that sends without end.
         let max_bytes = if file.is_modulo_4_gib { u64::MAX } else { file.size };
-        let mut to = HashingWriter { out: output.file(), hash: Sha256::new(), bytes: 0, max_bytes };
+        let out = room.around(output.file());
+        let mut to = HashingWriter { out, hash: Sha256::new(), bytes: 0, max_bytes };
         self.read_into(remote, file.reader, files, &mut to).map_err(|error| match error {
             DeviceError::Adb(AdbError::Local { source, .. }) | DeviceError::LocalFile { source, .. } => {
                 local_error(source)
@@ -155,7 +159,8 @@ impl Device {
             return Ok(());
         }
         let cat = ["cat".to_owned(), remote.to_owned()];
-        let end = self.stream(&cat, reader, to, &|| false)?;
+        let pace = Pace::new(self.transport().server().timeout());
+        let end = self.stream(&cat, reader, to, &|| false, Some(pace))?;
         match end.lost {
             Some(lost) => Err(lost.into()),
             None => Ok(()),

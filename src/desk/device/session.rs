@@ -27,7 +27,8 @@ use crate::output_file::unpredictable;
 const SESSIONS_DIR: &str = "/data/local/tmp/tracebridge.d";
 /// How often the wait for a recorder is interrupted to see whether the user wants the end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// After this time of silence the device is asked whether it is still there.
+/// After this time of silence the device is asked whether it is still there; sooner where the user has less
+/// patience than usual.
 const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 /// How long a device may take to clean up when the user gives up.
 const ABANDON_TIMEOUT: Duration = Duration::from_secs(10);
@@ -200,6 +201,7 @@ impl Session {
 
     fn await_end(&self, mut shell: Shell, is_ending: &dyn Fn() -> bool) -> Result<SessionEnd, DeviceError> {
         let mut output = ShellOutput::default();
+        let probe_interval = PROBE_INTERVAL.min(self.device.transport().server().timeout() * 2);
         let mut last_sign = Instant::now();
         let mut has_been_told = false;
         let mut connected = Instant::now();
@@ -209,7 +211,7 @@ impl Session {
                 Ok(None) if is_ending() && !has_been_told => {
                     self.end().map(|told| has_been_told = told).map(|()| None)
                 }
-                Ok(None) if last_sign.elapsed() > PROBE_INTERVAL => {
+                Ok(None) if last_sign.elapsed() > probe_interval => {
                     last_sign = Instant::now();
                     self.device.run_script(":", Privilege::Shell, COMMAND_TIMEOUT).map(|_| None)
                 }

@@ -7,12 +7,16 @@ use super::error::DeviceError;
 use super::privilege::Privilege;
 use super::shell_words::command_line;
 use super::{COMMAND_TIMEOUT, Device};
-use crate::adb::{AdbError, RawStream, Shell, ShellEvent};
+use crate::adb::{AdbError, Pace, RawStream, Shell, ShellEvent};
 
 /// How often the wait for output is interrupted to see whether the user wants the end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// After this time of silence the device is asked whether it is still there.
+/// After this time of silence the device is asked whether it is still there; sooner where the user has less
+/// patience than usual.
 const PROBE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Of a command's standard error so much is kept, bytes: a device may print without end.
+const MAX_LOG_BYTES: usize = 1 << 20;
 
 /// The end of a stream.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ pub struct StreamEnd {
 
 impl Device {
     /// Runs a command, and writes its standard output to `out` byte by byte. When `is_ending` becomes true,
-    /// it gets SIGINT.
+    /// it gets SIGINT. `pace` watches an output that has an end, such as a file's.
     ///
     /// # Errors
     /// [`DeviceError`]; a connection that is lost in the middle is no error: [`StreamEnd::lost`] says so.
@@ -37,6 +41,7 @@ impl Device {
         privilege: Privilege,
         out: &mut dyn Write,
         is_ending: &dyn Fn() -> bool,
+        mut pace: Option<Pace>,
     ) -> Result<StreamEnd, DeviceError> {
         let packets = self.transport().tells_streams_apart();
         // The first line of standard error is the process's id, with which it is ended.
@@ -50,6 +55,7 @@ impl Device {
         let local_error = |source| DeviceError::LocalFile { path: "the stream's file".to_owned(), source };
         let mut log = Vec::new();
         let mut has_been_told = false;
+        let probe_interval = PROBE_INTERVAL.min(self.transport().server().timeout() * 2);
         let mut last_sign = Instant::now();
         loop {
             let next = match output.next() {
@@ -64,12 +70,19 @@ impl Device {
                     }
                     None => Ok(None),
                 },
-                Ok(None) if last_sign.elapsed() > PROBE_INTERVAL => {
+                Ok(None) if last_sign.elapsed() > probe_interval => {
                     last_sign = Instant::now();
                     self.run_script(":", Privilege::Shell, COMMAND_TIMEOUT).map(|_| None)
                 }
                 next => next,
             };
+            if let (Some(pace), Ok(event)) = (&mut pace, &next) {
+                let bytes = match event {
+                    Some(ShellEvent::Stdout(bytes)) => bytes.len() as u64,
+                    _ => 0,
+                };
+                pace.add(bytes, &format!("reading a file from {}", self.serial()))?;
+            }
             let text = |log: &[u8]| {
                 let text = String::from_utf8_lossy(log).into_owned();
                 text.split_once('\n').map(|(_, rest)| rest.trim().to_owned()).unwrap_or_default()
@@ -77,7 +90,10 @@ impl Device {
             match next {
                 Ok(None) => continue,
                 Ok(Some(ShellEvent::Stdout(bytes))) => out.write_all(&bytes).map_err(local_error)?,
-                Ok(Some(ShellEvent::Stderr(bytes))) => log.extend(bytes),
+                Ok(Some(ShellEvent::Stderr(bytes))) => {
+                    let room = MAX_LOG_BYTES.saturating_sub(log.len());
+                    log.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                }
                 Ok(Some(ShellEvent::Exit(status))) => {
                     return Ok(StreamEnd { status: Some(status), log: text(&log), lost: None });
                 }
