@@ -1,5 +1,9 @@
 //! The list of attached devices, with the facts that decide which of them can record.
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::{self, Builder};
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::device::{Device, printable_text};
@@ -9,6 +13,13 @@ use crate::workers::run_pool;
 
 /// The most devices that are asked at the same time.
 const MAX_DEVICES_AT_ONCE: usize = 16;
+
+/// For so long the answers are waited for, so that they come in the order of the devices. What comes later is
+/// shown as it comes: one slow device hides no other.
+const GATHERING_TIME: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether all devices have been asked.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// An attached device.
 #[derive(Debug)]
@@ -29,15 +40,54 @@ pub enum DeviceDetails {
     Unusable(String),
 }
 
-/// Lists the attached devices, and asks each for its facts.
+/// Lists the attached devices, and asks each for its facts. `show` gets those that have answered, in the order
+/// of the devices, and then, where some are slow, each as it answers. Returns the number of devices.
 ///
 /// # Errors
 /// [`DeskError`] of the adb server. A device that cannot be used is no error.
-pub fn list_devices() -> Result<Vec<ListedDevice>, DeskError> {
+pub fn list_devices(show: &mut dyn FnMut(Vec<ListedDevice>)) -> Result<usize, DeskError> {
     let server = Server::from_environment()?;
     server.ensure_running()?;
-    let attached = server.devices()?;
-    Ok(run_pool(&attached, MAX_DEVICES_AT_ONCE, |device| ListedDevice::ask(&server, device)))
+    let attached: Vec<(usize, AttachedDevice)> = server.devices()?.into_iter().enumerate().collect();
+    let (answers, answered) = channel();
+    let ask_all = || {
+        run_pool(&attached, MAX_DEVICES_AT_ONCE, |(at, device)| {
+            // The receiver goes away after this thread.
+            let _ = answers.send((*at, ListedDevice::ask(&server, device)));
+        });
+    };
+    thread::scope(|scope| {
+        let asking = Builder::new().spawn_scoped(scope, &ask_all).ok();
+        if asking.is_none() {
+            ask_all();
+        }
+        let is_asking = || asking.as_ref().is_some_and(|thread| !thread.is_finished());
+        let gathered = Instant::now() + GATHERING_TIME;
+        let mut left = attached.len();
+        let mut waiting = Vec::new();
+        while left > 0 {
+            let answer = match answered.recv_timeout(POLL_INTERVAL) {
+                Ok(answer) => Some(answer),
+                Err(RecvTimeoutError::Timeout) if is_asking() => None,
+                Err(_) => match answered.try_recv() {
+                    // It came just before the thread ended.
+                    Ok(answer) => Some(answer),
+                    // The thread has panicked, which the scope passes on.
+                    Err(_) => break,
+                },
+            };
+            left -= usize::from(answer.is_some());
+            waiting.extend(answer);
+            if left == 0 || Instant::now() > gathered {
+                waiting.sort_unstable_by_key(|(at, _)| *at);
+                let devices: Vec<ListedDevice> = waiting.drain(..).map(|(_, device)| device).collect();
+                if !devices.is_empty() {
+                    show(devices);
+                }
+            }
+        }
+    });
+    Ok(attached.len())
 }
 
 impl ListedDevice {

@@ -24,42 +24,56 @@ const TITLES: [&str; 6] = ["SERIAL", "MODEL", "ANDROID", "ABI", "ROOT", "TRACING
 
 /// Runs `adb devices`.
 pub fn run(args: &DevicesArgs) -> anyhow::Result<Exit> {
-    let devices = desk::list_devices().map_err(desk_error)?;
-    if args.json {
-        devices.iter().for_each(|device| say(format_args!("{}\n", device.json)));
-    } else if devices.is_empty() {
+    let mut table = Table::default();
+    let mut show = |devices: Vec<ListedDevice>| {
+        if args.json {
+            devices.iter().for_each(|device| say(format_args!("{}\n", device.json)));
+        } else {
+            say(format_args!("{}", table.lines(&devices)));
+        }
+    };
+    let count = desk::list_devices(&mut show).map_err(desk_error)?;
+    if count == 0 && !args.json {
         say(format_args!("no device is attached\n"));
-    } else {
-        say(format_args!("{}", table(&devices)));
     }
     Ok(Exit::Complete)
 }
 
-/// The rows below each other, columns as wide as they must be. A device that cannot be used has its problem
-/// behind the serial, in place of the other columns.
-fn table(devices: &[ListedDevice]) -> String {
-    let mut rows = vec![TITLES.map(str::to_owned).to_vec()];
-    rows.extend(devices.iter().map(|device| {
-        let details = match &device.details {
-            DeviceDetails::Usable(details) => details.as_slice(),
-            DeviceDetails::Unusable(problem) => std::slice::from_ref(problem),
+/// The table of devices, of which some lines may have been printed before others are known.
+#[derive(Debug, Default)]
+struct Table {
+    /// As wide as the columns have been until now, in characters.
+    widths: [usize; TITLES.len()],
+}
+
+impl Table {
+    /// The rows of these devices below each other, columns as wide as they must be, the titles above the
+    /// first ones. A device that cannot be used has its problem behind the serial, in place of the other
+    /// columns.
+    fn lines(&mut self, devices: &[ListedDevice]) -> String {
+        let is_first = self.widths[0] == 0;
+        let titles = is_first.then(|| TITLES.map(str::to_owned).to_vec());
+        let cells_of = |device: &ListedDevice| {
+            let details = match &device.details {
+                DeviceDetails::Usable(details) => details.as_slice(),
+                DeviceDetails::Unusable(problem) => std::slice::from_ref(problem),
+            };
+            let cells = std::iter::once(&device.serial).chain(details);
+            cells.map(|cell| printable(cell).into_owned()).collect()
         };
-        let cells = std::iter::once(&device.serial).chain(details);
-        cells.map(|cell| printable(cell).into_owned()).collect()
-    }));
-    let columns = TITLES.len();
-    let width = |column: usize| {
-        let cells = rows.iter().filter(|row| column == 0 || row.len() == columns);
-        cells.map(|row| row[column].chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in &rows {
-        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        out += padded.collect::<Vec<_>>().join("  ").trim_end();
-        out.push('\n');
+        let rows: Vec<Vec<String>> = titles.into_iter().chain(devices.iter().map(cells_of)).collect();
+        for (column, width) in self.widths.iter_mut().enumerate() {
+            let cells = rows.iter().filter(|row| column == 0 || row.len() == TITLES.len());
+            *width = cells.map(|row| row[column].chars().count()).max().unwrap_or(0).max(*width);
+        }
+        let mut out = String::new();
+        for row in &rows {
+            let padded = row.iter().zip(self.widths).map(|(cell, width)| format!("{cell:<width$}"));
+            out += padded.collect::<Vec<_>>().join("  ").trim_end();
+            out.push('\n');
+        }
+        out
     }
-    out
 }
 
 #[cfg(test)]
@@ -75,13 +89,27 @@ mod tests {
         let details = ["Pixel 3a", "15", "arm64-v8a", "su -c", "yes"].map(str::to_owned);
         let problem = "unauthorized: unlock the device, a long text that widens no column".to_owned();
         assert_eq!(
-            table(&[
-                device("S1", DeviceDetails::Usable(details)),
-                device("0123456789", DeviceDetails::Unusable(problem))
-            ]),
+            Table::default().lines(&[device("S1", DeviceDetails::Usable(details)), device("0123456789", DeviceDetails::Unusable(problem))]),
             "SERIAL      MODEL     ANDROID  ABI        ROOT   TRACING\n\
              S1          Pixel 3a  15       arm64-v8a  su -c  yes\n\
              0123456789  unauthorized: unlock the device, a long text that widens no column\n"
+        );
+    }
+
+    #[test]
+    fn a_device_that_answers_late_has_its_row_below_the_others() {
+        let device = |serial: &str, model: &str| {
+            let details = [model, "15", "x86", "no", "part"].map(str::to_owned);
+            ListedDevice { serial: serial.to_owned(), details: Ok(details), json: Value::Null }
+        };
+        let mut table = Table::default();
+        let first = table.lines(&[device("S1", "Pixel 3a")]);
+        let later = table.lines(&[device("S2", "P")]);
+        assert_eq!(
+            first + &later,
+            "SERIAL  MODEL     ANDROID  ABI  ROOT  TRACING\n\
+             S1      Pixel 3a  15       x86  no    part\n\
+             S2      P         15       x86  no    part\n"
         );
     }
 }
