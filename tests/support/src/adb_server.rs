@@ -74,6 +74,19 @@ impl ClosedPort {
     }
 }
 
+/// A wrong behaviour that lasts.
+#[derive(Debug, Clone)]
+struct Hostile {
+    kind: Hostility,
+    /// The device whose behaviour it is; that of all if it is empty.
+    serial: String,
+    /// The device tells its facts as it should: only other commands are answered wrongly.
+    tells_facts: bool,
+}
+
+/// The command that asks a device for its facts contains this.
+const ASKS_FOR_FACTS: &str = "machine=$(uname -m";
+
 /// The server. Its threads end with the process.
 pub struct AdbServer {
     port: u16,
@@ -88,7 +101,7 @@ struct State {
     /// The features that every device's adbd offers.
     features: &'static str,
     /// The wrong behaviour of the server and its devices.
-    hostility: Mutex<Option<Hostility>>,
+    hostility: Mutex<Option<Hostile>>,
     /// The commands that came.
     commands: Mutex<Vec<String>>,
 }
@@ -136,7 +149,22 @@ impl AdbServer {
 
     /// Makes the server or its devices hostile from now on.
     pub fn become_hostile(&self, kind: Hostility) {
-        *self.state.hostility.lock().unwrap() = Some(kind);
+        self.turn_hostile(kind, "", false);
+    }
+
+    /// Makes this device hostile from now on.
+    pub fn make_hostile(&self, serial: &str, kind: Hostility) {
+        self.turn_hostile(kind, serial, false);
+    }
+
+    /// Makes the devices hostile from now on, after each has told its facts as it should.
+    pub fn become_hostile_later(&self, kind: Hostility) {
+        self.turn_hostile(kind, "", true);
+    }
+
+    fn turn_hostile(&self, kind: Hostility, serial: &str, tells_facts: bool) {
+        let serial = serial.to_owned();
+        *self.state.hostility.lock().unwrap() = Some(Hostile { kind, serial, tells_facts });
     }
 
     /// A device is in another state from now on.
@@ -167,7 +195,7 @@ impl State {
                 stream.write_all(answer).ok()?;
                 return None;
             }
-            let hostility = *self.hostility.lock().unwrap();
+            let hostility = self.hostility_of("");
             if let Some(goes_on) = hostility.and_then(|kind| kind.serve(&mut stream, &service)) {
                 goes_on.then_some(())?;
             } else if service == "host:version" {
@@ -199,6 +227,12 @@ impl State {
                 fail(&mut stream, &format!("unknown service {service}"))?;
             }
         }
+    }
+
+    /// The wrong behaviour of this device, or of the server for an empty serial.
+    fn hostility_of(&self, serial: &str) -> Option<Hostility> {
+        let hostile = self.hostility.lock().unwrap();
+        hostile.as_ref().filter(|h| h.serial.is_empty() || h.serial == serial).map(|h| h.kind)
     }
 
     fn set_state(&self, serial: &str, state: &str) {
@@ -248,7 +282,10 @@ impl State {
             while stream.write_all(&packets).is_ok() {}
             return None;
         }
-        if (*self.hostility.lock().unwrap()).is_some_and(|kind| kind.shell(&mut stream)) {
+        let is_meant = |hostile: &Hostile| !(hostile.tells_facts && script.contains(ASKS_FOR_FACTS));
+        let hostile = self.hostility.lock().unwrap().clone().filter(is_meant);
+        let hostile = hostile.filter(|hostile| hostile.serial.is_empty() || hostile.serial == serial);
+        if hostile.is_some_and(|hostile| hostile.kind.shell(&mut stream)) {
             return None;
         }
         let mut input = Vec::new();
@@ -317,7 +354,7 @@ impl State {
             let mut path = vec![0; length];
             stream.read_exact(&mut path).ok()?;
             let path = self.here(serial, &String::from_utf8(path).ok()?);
-            if (*self.hostility.lock().unwrap()).is_some_and(|kind| kind.sync(&mut stream, &id)) {
+            if self.hostility_of(serial).is_some_and(|kind| kind.sync(&mut stream, &id)) {
                 continue;
             }
             match &id {

@@ -54,8 +54,24 @@ pub enum Hostility {
     DeepJson,
     /// Each command is silent.
     CommandsAreSilent,
+    /// Each command prints a byte now and then, without end.
+    CommandsTrickle,
+    /// Each answer to a command comes byte by byte, a byte now and then.
+    PacketsTrickle,
+    /// Each command sends a packet without a byte now and then, without end.
+    EmptyPacketsTrickle,
+    /// Answers of the server come byte by byte, a byte now and then.
+    AnswersTrickle,
     /// Files are larger than any disk.
     HugeFiles,
+    /// Files are larger than any disk, and what is fetched has no end.
+    EndlessHugeFiles,
+    /// What is fetched is longer than announced: it has no end.
+    EndlessFiles,
+    /// A file that is fetched comes byte by byte, a byte now and then.
+    FilesTrickle,
+    /// A file that is fetched has a piece without a byte now and then, without end.
+    EmptyPiecesTrickle,
     /// Each file is a directory.
     FilesAreDirectories,
     /// No file is there.
@@ -70,6 +86,8 @@ pub enum Hostility {
     LargeReason,
     /// A pushed file is refused before it has come.
     PushIsRefused,
+    /// A pushed file is never read.
+    PushIsNotRead,
     /// A pushed file is taken, and the answer to it is none of adb's.
     PushIsAnsweredWrongly,
     /// File transfers end at once.
@@ -78,7 +96,7 @@ pub enum Hostility {
 
 impl Hostility {
     /// Every kind.
-    pub const ALL: [Hostility; 33] = {
+    pub const ALL: [Hostility; 42] = {
         use Hostility::*;
         [
             ListIsNoText,
@@ -104,7 +122,15 @@ impl Hostility {
             NamesLeadElsewhere,
             DeepJson,
             CommandsAreSilent,
+            CommandsTrickle,
+            PacketsTrickle,
+            EmptyPacketsTrickle,
+            AnswersTrickle,
             HugeFiles,
+            EndlessHugeFiles,
+            EndlessFiles,
+            FilesTrickle,
+            EmptyPiecesTrickle,
             FilesAreDirectories,
             NoFiles,
             EmptyPieces,
@@ -112,10 +138,38 @@ impl Hostility {
             LargePiece,
             LargeReason,
             PushIsRefused,
+            PushIsNotRead,
             PushIsAnsweredWrongly,
             TransfersEnd,
         ]
     };
+
+    /// Whether it shows in the answers to commands, and not in those of the server or in files.
+    pub fn is_of_commands(self) -> bool {
+        use Hostility::*;
+        matches!(
+            self,
+            CommandsEnd
+                | CommandsSayNothing
+                | CommandsFail
+                | CommandsFlood
+                | ErrorsFlood
+                | EmptyPackets
+                | LargePacket
+                | UnknownPacket
+                | LongEnd
+                | CutPacket
+                | LongLine
+                | ControlCharacters
+                | LargeNumbers
+                | NamesLeadElsewhere
+                | DeepJson
+                | CommandsAreSilent
+                | CommandsTrickle
+                | PacketsTrickle
+                | EmptyPacketsTrickle
+        )
+    }
 
     /// Answers a request to the server. `None` where it is answered as it should be, else whether the
     /// connection goes on.
@@ -137,6 +191,10 @@ impl Hostility {
             RefusedAtLength if service.starts_with("host:transport") => {
                 format!("FAIL{:04x}{}", 60_000, "no ".repeat(20_000)).into_bytes()
             }
+            AnswersTrickle if is_list => {
+                trickle(stream, &[&list("S1 device transport_id:1\n")[..], &[b' '; 1000]].concat(), 1);
+                return Some(false);
+            }
             FeaturesAreNoText if service.ends_with(":features") => [b"OKAY0040", &[0x80; 64][..]].concat(),
             _ => return None,
         };
@@ -157,6 +215,9 @@ impl Hostility {
             CommandsFail => packet(3, &[255]),
             CommandsFlood => return flood(stream, &packet(1, &[b'x'; 64 << 10])),
             ErrorsFlood => return flood(stream, &packet(2, &[b'\n'; 64 << 10])),
+            CommandsTrickle => return trickle(stream, &packet(1, b"x").repeat(10_000), 6),
+            PacketsTrickle => return trickle(stream, &packet(1, &[b'x'; 10_000]), 1),
+            EmptyPacketsTrickle => return trickle(stream, &packet(2, &[]).repeat(10_000), 5),
             EmptyPackets => return flood(stream, &packet(1, &[]).repeat(4096)),
             LargePacket => [&[1][..], &[0xff; 4], b"and then nothing"].concat(),
             UnknownPacket => packet(9, b"what"),
@@ -206,9 +267,19 @@ impl Hostility {
         let is_fetch = request == b"RECV";
         let is_push = request == b"SEND";
         let reply = match self {
-            HugeFiles if is_stat => stat(0o100_644, u64::MAX),
+            HugeFiles | EndlessHugeFiles if is_stat => stat(0o100_644, u64::MAX),
             FilesAreDirectories if is_stat => stat(0o040_755, 4096),
             NoFiles if is_stat => stat(0, 0),
+            EndlessFiles | EndlessHugeFiles if is_fetch => {
+                let piece = [&b"DATA\0\0\x01\0"[..], &[7; 64 << 10]].concat();
+                return flood(stream, &piece);
+            }
+            FilesTrickle if is_fetch => return trickle(stream, &b"DATA\x01\0\0\0x".repeat(10_000), 9),
+            EmptyPiecesTrickle if is_fetch => return trickle(stream, &b"DATA\0\0\0\0".repeat(10_000), 8),
+            PushIsNotRead if is_push => {
+                thread::sleep(Duration::from_secs(60));
+                return true;
+            }
             EmptyPieces if is_fetch => return flood(stream, &b"DATA\0\0\0\0".repeat(4096)),
             FilesEnd if is_fetch => b"DONE\0\0\0\0".to_vec(),
             LargePiece if is_fetch => b"DATA\xff\xff\xff\xffx".to_vec(),
@@ -230,12 +301,28 @@ impl Hostility {
     }
 }
 
-/// Sends `bytes` again and again, until the other side has enough.
-fn flood(stream: &mut TcpStream, bytes: &[u8]) -> bool {
-    // Nobody's reply is waited for: what comes is read by somebody else.
+/// Sends `bytes` by `step` at a time, with a pause after each, until the other side has enough.
+fn trickle(stream: &mut TcpStream, bytes: &[u8], step: usize) -> bool {
+    drain(stream);
+    for piece in bytes.chunks(step) {
+        if stream.write_all(piece).is_err() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(300));
+    }
+    true
+}
+
+/// Reads what the other side sends, which nobody needs.
+fn drain(stream: &TcpStream) {
     if let Ok(mut input) = stream.try_clone() {
         thread::spawn(move || while input.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {});
     }
+}
+
+/// Sends `bytes` again and again, until the other side has enough.
+fn flood(stream: &mut TcpStream, bytes: &[u8]) -> bool {
+    drain(stream);
     while stream.write_all(bytes).is_ok() {}
     true
 }
