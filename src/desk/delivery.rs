@@ -152,10 +152,10 @@ pub fn deliver_stream(
     let scratch = ScratchDir::create(dir).map_err(local_error(dir))?;
     let stream = scratch.path().join(local_name(&stem(output), "x.stream"));
     let file = File::create_new(&stream).map_err(local_error(&stream))?;
-    let out = StreamChecker { out: RoomKeeper::new(dir).around(file), seen: 0 };
-    let mut buffered = BufWriter::with_capacity(STREAM_BUFFER_BYTES, out);
-    receive(&mut buffered)?;
-    buffered.flush().map_err(local_error(&stream))?;
+    let buffered = BufWriter::with_capacity(STREAM_BUFFER_BYTES, RoomKeeper::new(dir).around(file));
+    let mut checked = StreamChecker { out: buffered, seen: 0 };
+    receive(&mut checked)?;
+    checked.flush().map_err(local_error(&stream))?;
     let received = PulledFiles { files: vec![stream], bytes: 0, verification: Verification::Sha256 };
     convert_or_keep(target, received, scratch, output)
 }

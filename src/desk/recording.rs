@@ -1,6 +1,7 @@
 //! Recordings on devices, from the host: a recorder's run, and its files: fetched, converted, summarised.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -18,6 +19,10 @@ use crate::trace_dat::recording_summary::RecordingSummary;
 
 /// The first SDK version whose SurfaceFlinger has FrameTimeline: that of Android 12.
 const FRAME_TIMELINE_SDK: u32 = 31;
+
+/// After its time a recording may take so many times as long as the device may be silent: buffers are emptied,
+/// and a capture is compressed.
+const MAX_TIMEOUTS_TO_END: u32 = 8;
 
 /// A recording that is asked for.
 #[derive(Debug, Clone)]
@@ -48,7 +53,7 @@ pub fn record(
         let output = target.name.output(output);
         if request.is_stream {
             target.device.ensure_binary(None)?;
-            return receive_stream(&target, &request.args, &output);
+            return receive_stream(&target, &request.args, request.selection.duration, &output);
         }
         let recorder = request.recorder.on(&target.device)?;
         if recorder == ChosenRecorder::Tracebridge {
@@ -84,7 +89,7 @@ pub fn fetch_flight(
         target.device.ensure_binary(None)?;
         let output = target.name.output(output);
         let job = RecorderJob::new(Recorder::Own(&args));
-        record_session(&target, &job, &output).map(|(outcome, _)| outcome)
+        record_session(&target, &job, Some(Duration::ZERO), &output).map(|(outcome, _)| outcome)
     })
 }
 
@@ -129,7 +134,7 @@ pub(super) fn run_recorder(
         && has_frame_timeline(&target.device);
     let Some(program) = run.recorder.program() else {
         let job = RecorderJob { recorder, launch_args: None, app: run.launched };
-        let (mut outcome, delivered) = record_session(target, &job, output)?;
+        let (mut outcome, delivered) = record_session(target, &job, run.selection.duration, output)?;
         say_without_frame_timeline(&mut outcome, lacks_frame_timeline);
         return Ok((outcome, delivered));
     };
@@ -138,7 +143,7 @@ pub(super) fn run_recorder(
     }
     let launch_args = run.launched.map(|_| without_recording(run.args));
     let job = RecorderJob { recorder, launch_args: launch_args.as_deref(), app: run.launched };
-    let (mut outcome, delivered) = record_session(target, &job, output)?;
+    let (mut outcome, delivered) = record_session(target, &job, run.selection.duration, output)?;
     let reason = if run.is_automatic { ": tracefs is closed to adb's user" } else { "" };
     outcome.text = format!("recorded by the device's own {program}{reason}\n{}", outcome.text);
     outcome.json["via"] = program.into();
@@ -167,19 +172,30 @@ fn without_recording(args: &[String]) -> Vec<String> {
     args
 }
 
-/// Runs a job on a device, up to its end or the user's signal, and fetches the recording.
+/// Runs a job on a device, up to its end or the user's signal, and fetches the recording. A job of which it is
+/// known how long it takes is told to end when it takes much longer.
 fn record_session(
     target: &TargetDevice<'_>,
     job: &RecorderJob<'_>,
+    duration: Option<Duration>,
     output: &Path,
 ) -> Result<(DeviceOutcome, DeliveredOutput), DeskError> {
     let device = &target.device;
     target.ui.show_recording(device.serial());
     let name = output.file_name().unwrap_or_default().to_string_lossy();
-    let (session, end) = Session::run(device, device.privilege(), job, &name, &|| target.wants_end())?;
+    let is_ending = ends_after(target, duration);
+    let (session, end) = Session::run(device, device.privilege(), job, &name, &is_ending)?;
     let fetched = fetch(target, &session, end, output)?;
     session.remove()?;
     Ok(fetched)
+}
+
+/// Returns whether a recording of this duration is to end: the user wants it, or it should have ended long ago.
+fn ends_after(target: &TargetDevice<'_>, duration: Option<Duration>) -> impl Fn() -> bool {
+    let patience = target.device.transport().server().timeout() * MAX_TIMEOUTS_TO_END;
+    let limit = duration.and_then(|duration| duration.checked_add(patience));
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+    move || target.wants_end() || deadline.is_some_and(|deadline| Instant::now() > deadline)
 }
 
 /// Fetches the files of a recording that has ended. They stay on the device.
@@ -217,6 +233,7 @@ pub(super) fn fetch(
 fn receive_stream(
     target: &TargetDevice<'_>,
     args: &[String],
+    duration: Option<Duration>,
     output: &Path,
 ) -> Result<DeviceOutcome, DeskError> {
     let device = &target.device;
@@ -224,8 +241,9 @@ fn receive_stream(
     let record = [BINARY_PATH, "record", "-o", "-", "--json"].map(str::to_owned);
     let command = [&record, args].concat();
     let mut ended = None;
+    let is_ending = ends_after(target, duration);
     let delivered = delivery::deliver_stream(target, output, &mut |file| {
-        let end = device.stream(&command, device.privilege(), file, &|| target.wants_end(), None)?;
+        let end = device.stream(&command, device.privilege(), file, &is_ending, None)?;
         if !matches!(end.status, Some(0 | 3) | None) {
             return Err(recorder_error(device.serial(), end.status, &end.log));
         }

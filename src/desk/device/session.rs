@@ -32,6 +32,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 /// How long a device may take to clean up when the user gives up.
 const ABANDON_TIMEOUT: Duration = Duration::from_secs(10);
+/// A recorder that was told to end may take so many times as long as the device may be silent.
+const MAX_TIMEOUTS_TO_END: u32 = 10;
 /// A connection that is lost sooner than this after it was made counts as one that the device does not keep.
 const SHORT_CONNECTION: Duration = Duration::from_secs(5);
 /// After so many of them in a row the device is given up.
@@ -206,7 +208,13 @@ impl Session {
         let mut has_been_told = false;
         let mut connected = Instant::now();
         let mut short_connections = 0;
+        let mut ending_since = None;
+        let patience = self.device.transport().server().timeout() * MAX_TIMEOUTS_TO_END;
         loop {
+            if is_ending() && ending_since.get_or_insert_with(Instant::now).elapsed() > patience {
+                let action = format!("waiting for the recording on {}", self.device.serial());
+                return Err(AdbError::NoEnd { action, seconds: patience.as_secs() }.into());
+            }
             let next = match shell.next(POLL_INTERVAL) {
                 Ok(None) if is_ending() && !has_been_told => {
                     self.end().map(|told| has_been_told = told).map(|()| None)

@@ -15,6 +15,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// patience than usual.
 const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 
+/// A command that was told to end may send nothing for so many times as long as the device may be silent.
+const MAX_TIMEOUTS_TO_END: u32 = 4;
 /// Of a command's standard error so much is kept, bytes: a device may print without end.
 const MAX_LOG_BYTES: usize = 1 << 20;
 
@@ -54,10 +56,23 @@ impl Device {
         };
         let local_error = |source| DeviceError::LocalFile { path: "the stream's file".to_owned(), source };
         let mut log = Vec::new();
+        let text = |log: &[u8]| {
+            let text = String::from_utf8_lossy(log).into_owned();
+            text.split_once('\n').map(|(_, rest)| rest.trim().to_owned()).unwrap_or_default()
+        };
         let mut has_been_told = false;
         let probe_interval = PROBE_INTERVAL.min(self.transport().server().timeout() * 2);
         let mut last_sign = Instant::now();
+        let mut last_bytes = Instant::now();
+        let mut ending_since = None;
+        let patience = self.transport().server().timeout() * MAX_TIMEOUTS_TO_END;
         loop {
+            let is_late = |since: Instant| since.max(last_bytes).elapsed() > patience;
+            if is_ending() && is_late(*ending_since.get_or_insert_with(Instant::now)) {
+                let action = format!("waiting for the end of the stream of {}", self.serial());
+                let lost = Some(AdbError::NoEnd { action, seconds: patience.as_secs() });
+                return Ok(StreamEnd { status: None, log: text(&log), lost });
+            }
             let next = match output.next() {
                 Ok(None) if is_ending() && !has_been_told => match pid(&log) {
                     Some(pid) => {
@@ -83,13 +98,12 @@ impl Device {
                 };
                 pace.add(bytes, &format!("reading a file from {}", self.serial()))?;
             }
-            let text = |log: &[u8]| {
-                let text = String::from_utf8_lossy(log).into_owned();
-                text.split_once('\n').map(|(_, rest)| rest.trim().to_owned()).unwrap_or_default()
-            };
             match next {
                 Ok(None) => continue,
-                Ok(Some(ShellEvent::Stdout(bytes))) => out.write_all(&bytes).map_err(local_error)?,
+                Ok(Some(ShellEvent::Stdout(bytes))) => {
+                    out.write_all(&bytes).map_err(local_error)?;
+                    last_bytes = Instant::now();
+                }
                 Ok(Some(ShellEvent::Stderr(bytes))) => {
                     let room = MAX_LOG_BYTES.saturating_sub(log.len());
                     log.extend_from_slice(&bytes[..bytes.len().min(room)]);

@@ -24,13 +24,13 @@ const MEMORY_KIB: u32 = 500 << 10;
 const RESIDENT_KIB: usize = 200 << 10;
 
 /// No command takes longer, whatever the phone does. Most take less than a second.
-const DEADLINE: Duration = Duration::from_secs(45);
+const DEADLINE: Duration = Duration::from_secs(75);
 
 /// The most that a command prints, bytes.
 const MAX_PRINTED: usize = 256 << 10;
 
 /// How many commands are at work at the same time. Most wait.
-const AT_ONCE: usize = 12;
+const AT_ONCE: usize = 32;
 
 /// The commands, and what each may leave here.
 const COMMANDS: [(&str, &[&str]); 21] = [
