@@ -19,6 +19,9 @@ use crate::progress::{self, Pass};
 /// How long the device may take to begin with a file's hash.
 const HASH_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// It is waited for no more than so many times as long as a device may be silent.
+const HASH_TIMEOUTS: u32 = 2;
+
 /// The speed at which the slowest device hashes a file, bytes/s.
 const MIN_HASH_BYTES_PER_SECOND: u64 = 5_000_000;
 
@@ -91,7 +94,8 @@ impl Device {
                 file.size
             )));
         }
-        let verification = match device_hash(hashing, bytes)? {
+        let patience = self.transport().server().timeout() * HASH_TIMEOUTS;
+        let verification = match device_hash(hashing, HASH_TIMEOUT.min(patience), bytes)? {
             None => Verification::Size,
             Some(hash) if hash == HEXLOWER.encode(&to.hash.finalize()) => Verification::Sha256,
             Some(_) => {
@@ -178,10 +182,11 @@ struct FileToPull {
     reader: Privilege,
 }
 
-/// The hash that the device's `sha256sum` prints; `None` if the device has no such program.
-fn device_hash(mut shell: Shell, bytes: u64) -> Result<Option<String>, AdbError> {
+/// The hash that the device's `sha256sum` prints, for which it has the time `begin` besides that for the bytes;
+/// `None` if the device has no such program.
+fn device_hash(mut shell: Shell, begin: Duration, bytes: u64) -> Result<Option<String>, AdbError> {
     let mut output = ShellOutput::default();
-    shell.finish(HASH_TIMEOUT + Duration::from_secs(bytes / MIN_HASH_BYTES_PER_SECOND), &mut output)?;
+    shell.finish(begin + Duration::from_secs(bytes / MIN_HASH_BYTES_PER_SECOND), &mut output)?;
     let hash = output.text().split_whitespace().next().map(str::to_owned);
     Ok(hash.filter(|hash| output.status == 0 && hash.len() == 64))
 }

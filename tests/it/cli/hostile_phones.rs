@@ -126,7 +126,7 @@ fn run(encounter: Encounter) -> (Figures, Option<String>) {
     command.current_dir(dir.path()).arg("-c").arg(limited).arg(binary()).args(encounter.line.split(' '));
     command.env("ANDROID_ADB_SERVER_PORT", server.port().to_string());
     command.env("TRACEBRIDGE_DEVICE_BINARIES", dir.path().join("binaries"));
-    command.env("TRACEBRIDGE_ADB_TIMEOUT", "2").limit(DEADLINE * 2);
+    command.env("TRACEBRIDGE_ADB_TIMEOUT", "2").limit(DEADLINE * 6);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let started = Instant::now();
     let child = command.spawn().unwrap();
