@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::error::AdbError;
 
-/// In each stretch of time in which a device may be silent, at least so many bytes must come. The slowest link
-/// that adb has, Bluetooth, brings a hundred times as many in the usual 30 s.
+/// In each stretch of time in which a device may be silent, at least so many bytes must come. The slowest
+/// link that adb has, Bluetooth, brings a hundred times as many in the usual 30 s.
 const MIN_BYTES: u64 = 16 << 10;
 
 /// Watches the speed of one transfer.

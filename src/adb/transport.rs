@@ -69,8 +69,8 @@ impl Transport {
         Shell::start_with_input(&self.server, &self.serial, script)
     }
 
-    /// Runs a command in the device's shell. It may be silent for at most `timeout`, and for no longer than four
-    /// times the server's timeout.
+    /// Runs a command in the device's shell. It may be silent for at most `timeout`, and for no longer than
+    /// four times the server's timeout.
     ///
     /// # Errors
     /// [`AdbError`]. A command that fails is no error: [`ShellOutput::status`] says so.

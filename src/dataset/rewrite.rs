@@ -78,8 +78,8 @@ pub fn remove(dataset: &Path, id: &str, wait: &mut dyn FnMut()) -> Result<Remove
     }
 }
 
-/// The first id that begins with `id` and that a table of the part has rows of, although its lists of traces and
-/// of rejected inputs lack it: a damage that is no fault of the file's form.
+/// The first id that begins with `id` and that a table of the part has rows of, although its lists of traces
+/// and of rejected inputs lack it: a damage that is no fault of the file's form.
 fn stray_id(part: &Part, id: &str) -> Option<String> {
     let known = part.all_ids().ok()?;
     let others = TABLES.iter().filter(|table| !matches!(table.id, TableId::Trace | TableId::Rejected));
@@ -102,10 +102,7 @@ fn stray_id(part: &Part, id: &str) -> Option<String> {
 fn remove_strays(part: &Part, id: String, dataset: &Path) -> Result<Removed, DatasetError> {
     let mut damaged = rewrite_rows(part, &id, dataset)?;
     let table = part.dir.join(TableId::Trace.table().file_name());
-    damaged.push(format!(
-        "{}: lacks {id}, of which other tables had rows",
-        table.display()
-    ));
+    damaged.push(format!("{}: lacks {id}, of which other tables had rows", table.display()));
     Ok(Removed { name: id, damaged })
 }
 

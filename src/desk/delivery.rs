@@ -160,8 +160,8 @@ pub fn deliver_stream(
     convert_or_keep(target, received, scratch, output)
 }
 
-/// A writer that passes on what begins as the stream of a recording does: of anything else a device could send
-/// without end.
+/// A writer that passes on what begins as the stream of a recording does: of anything else a device could
+/// send without end.
 struct StreamChecker<W> {
     out: W,
     /// So many bytes of the beginning have been seen.

@@ -40,8 +40,8 @@ pub enum DeviceDetails {
     Unusable(String),
 }
 
-/// Lists the attached devices, and asks each for its facts. `show` gets those that have answered, in the order
-/// of the devices, and then, where some are slow, each as it answers. Returns the number of devices.
+/// Lists the attached devices, and asks each for its facts. `show` gets those that have answered, in the
+/// order of the devices, and then, where some are slow, each as it answers. Returns the number of devices.
 ///
 /// # Errors
 /// [`DeskError`] of the adb server. A device that cannot be used is no error.

@@ -20,8 +20,8 @@ use crate::trace_dat::recording_summary::RecordingSummary;
 /// The first SDK version whose SurfaceFlinger has FrameTimeline: that of Android 12.
 const FRAME_TIMELINE_SDK: u32 = 31;
 
-/// After its time a recording may take so many times as long as the device may be silent: buffers are emptied,
-/// and a capture is compressed.
+/// After its time a recording may take so many times as long as the device may be silent: buffers are
+/// emptied, and a capture is compressed.
 const MAX_TIMEOUTS_TO_END: u32 = 8;
 
 /// A recording that is asked for.
@@ -172,8 +172,8 @@ fn without_recording(args: &[String]) -> Vec<String> {
     args
 }
 
-/// Runs a job on a device, up to its end or the user's signal, and fetches the recording. A job of which it is
-/// known how long it takes is told to end when it takes much longer.
+/// Runs a job on a device, up to its end or the user's signal, and fetches the recording. A job of which it
+/// is known how long it takes is told to end when it takes much longer.
 fn record_session(
     target: &TargetDevice<'_>,
     job: &RecorderJob<'_>,
@@ -190,7 +190,8 @@ fn record_session(
     Ok(fetched)
 }
 
-/// Returns whether a recording of this duration is to end: the user wants it, or it should have ended long ago.
+/// Returns whether a recording of this duration is to end: the user wants it, or it should have ended long
+/// ago.
 fn ends_after(target: &TargetDevice<'_>, duration: Option<Duration>) -> impl Fn() -> bool {
     let patience = target.device.transport().server().timeout() * MAX_TIMEOUTS_TO_END;
     let limit = duration.and_then(|duration| duration.checked_add(patience));

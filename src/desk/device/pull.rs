@@ -182,8 +182,8 @@ struct FileToPull {
     reader: Privilege,
 }
 
-/// The hash that the device's `sha256sum` prints, for which it has the time `begin` besides that for the bytes;
-/// `None` if the device has no such program.
+/// The hash that the device's `sha256sum` prints, for which it has the time `begin` besides that for the
+/// bytes; `None` if the device has no such program.
 fn device_hash(mut shell: Shell, begin: Duration, bytes: u64) -> Result<Option<String>, AdbError> {
     let mut output = ShellOutput::default();
     shell.finish(begin + Duration::from_secs(bytes / MIN_HASH_BYTES_PER_SECOND), &mut output)?;

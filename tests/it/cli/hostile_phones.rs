@@ -16,8 +16,8 @@ use support::{Command, binary, tracebridge};
 
 const MODERN: &str = "shell_v2,cmd,stat_v2,ls_v2";
 
-/// The address space of a command, KiB: most of it is the program itself, and what the allocator sets aside for
-/// each thread.
+/// The address space of a command, KiB: most of it is the program itself, and what the allocator sets aside
+/// for each thread.
 const MEMORY_KIB: u32 = 500 << 10;
 
 /// The most memory that a command uses, KiB. The program without optimisation takes a part of it.
