@@ -200,8 +200,7 @@ class Campaign:
             if kind == "sessions":
                 found[kind][words[0]] = words[1:]
             elif kind == "files":
-                # A file that is renamed just now has no hash.
-                found[kind][words[0]] = words[1] if len(words) > 1 else self.hash
+                found[kind][words[0]] = words[1]
             else:
                 found[kind].append(" ".join(words))
         return found
@@ -280,9 +279,7 @@ class Campaign:
         if hidden:
             problems.append(f"left on the desk: {hidden}")
         whole = {name for name in made - hidden if self.is_whole(f"{directory}/{name}")}
-        # Of a stream that was cut in its head that much is kept as it came.
-        whole |= {name for name in made - hidden if name.endswith(".stream") and status == 1 and self.is_stream(
-            f"{directory}/{name}")}
+        # A stream that was cut holds what came until then.
         if made - hidden - whole:
             problems.append(f"not whole on the desk: {made - hidden - whole}")
         if status == 0 and job.output and job.output not in whole:
@@ -314,11 +311,6 @@ class Campaign:
         self.judge_files(job, state["files"], whole, problems)
         self.put_back(state, problems)
         return problems, collections.Counter(became)
-
-    def is_stream(self, path):
-        """Whether a file on the desk is the beginning of a stream."""
-        with open(path, "rb") as file:
-            return b"TBSTRM1\n".startswith(file.read(8))
 
     def is_whole(self, path):
         """Whether a file on the desk is a whole one of its kind."""
