@@ -162,6 +162,7 @@ pub fn recording_request(
         clock: flags.clock.clone(),
         buffer_kb: flags.buffer,
         exclude_self: flags.exclude_self,
+        is_lenient: flags.lenient,
     })
 }
 

@@ -104,7 +104,7 @@ pub(crate) enum RecordError {
     #[error("nothing to record: {0}")]
     NothingAvailable(String),
     /// A name in the request is not a category or event that can be recorded.
-    #[error(transparent)]
+    #[error("{0} (--lenient leaves it out)")]
     Selection(#[from] SelectionError),
     /// The vendor's file of categories could not be understood.
     #[error("{VENDOR_FILE}: {0}")]

@@ -104,10 +104,14 @@ fn category_events() -> Vec<String> {
     catalog.map(|catalog| catalog.all_events()).unwrap_or_default()
 }
 
-/// Resolves categories and events. A name that does not exist anywhere is an error. A category or an event
-/// that this kernel does not have, or that this user may not switch on, becomes a note, as long as something
-/// is left to record.
-pub(crate) fn select_events(tracefs: &Tracefs, names: &[String]) -> Result<EventSelection, RecordError> {
+/// Resolves categories and events. A category that is none, and an event that this kernel does not have, are
+/// errors, or notes if `is_lenient`. A category whose events this kernel does not have, and what this user may
+/// not switch on, are notes, as long as something is left to record.
+pub(crate) fn select_events(
+    tracefs: &Tracefs,
+    names: &[String],
+    is_lenient: bool,
+) -> Result<EventSelection, RecordError> {
     let catalog = load_catalog(Some(VENDOR_FILE.as_ref()), Properties::find().as_ref(), EventSet::Record)?;
     let files = TracefsEventFiles::new(tracefs.root());
     let mut selected = EventSelection::default();
@@ -116,7 +120,11 @@ pub(crate) fn select_events(tracefs: &Tracefs, names: &[String]) -> Result<Event
         let mut selection = CategorySelection::default();
         match catalog.select(name, &files, &mut selection) {
             Ok(()) => {}
-            Err(error @ SelectionError::Unknown { .. }) => return Err(error.into()),
+            Err(error @ (SelectionError::Unknown { .. } | SelectionError::Event { exists: false, .. }))
+                if !is_lenient =>
+            {
+                return Err(error.into());
+            }
             Err(error) => selected.notes.push(error.to_string()),
         }
         selected.tags |= selection.tags;
@@ -357,21 +365,29 @@ mod tests {
     fn the_last_filter_of_an_event_counts() {
         let (_dir, tracefs) = tracefs_with_sched();
         let names = ["sched/*", "sched/sched_switch:prev_pid==1"].map(str::to_owned);
-        let selected = select_events(&tracefs, &names).unwrap();
+        let selected = select_events(&tracefs, &names, false).unwrap();
         let filters: Vec<_> =
             selected.events.iter().map(|e| (e.event.name.as_str(), e.filter.as_deref())).collect();
         assert_eq!(filters, [("sched_waking", None), ("sched_switch", Some("prev_pid==1"))]);
     }
 
     #[test]
-    fn an_event_that_is_missing_is_a_note_while_something_else_is_left() {
+    fn a_name_that_is_unknown_is_an_error_and_for_the_lenient_a_note_while_something_else_is_left() {
         let (_dir, tracefs) = tracefs_with_sched();
-        let both = ["sched/sched_switch", "irq/none"].map(str::to_owned);
-        let selected = select_events(&tracefs, &both).unwrap();
-        assert_eq!((selected.events.len(), selected.notes.len()), (1, 1));
-        let error = select_events(&tracefs, &both[1..]).unwrap_err();
-        assert!(matches!(error, RecordError::NothingAvailable(_)), "{error}");
-        let unknown = select_events(&tracefs, &["shed".to_owned()]).unwrap_err();
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        for unknown in ["irq/none", "shed"] {
+            let both = names(&["sched/sched_switch", unknown]);
+            let error = select_events(&tracefs, &both, false).unwrap_err().to_string();
+            assert!(error.contains(unknown) && error.ends_with("(--lenient leaves it out)"), "{error}");
+            let selected = select_events(&tracefs, &both, true).unwrap();
+            assert_eq!((selected.events.len(), selected.notes.len()), (1, 1));
+            let error = select_events(&tracefs, &both[1..], true).unwrap_err();
+            assert!(matches!(error, RecordError::NothingAvailable(_)), "{error}");
+        }
+        let unknown = select_events(&tracefs, &names(&["shed"]), false).unwrap_err();
         assert!(unknown.to_string().contains("did you mean"), "{unknown}");
+        // The kernel lacks the events of a category that every device has a name for.
+        let selected = select_events(&tracefs, &names(&["sched", "mmc"]), false).unwrap();
+        assert!(selected.notes[0].contains("\"mmc\" is not supported"), "{:?}", selected.notes);
     }
 }

@@ -159,6 +159,8 @@ pub(crate) struct RecordingRequest {
     pub(crate) buffer_kb: u64,
     /// Whether the events of the recorder's own threads are left out.
     pub(crate) exclude_self: bool,
+    /// Whether names that are unknown here are left out with a note.
+    pub(crate) is_lenient: bool,
 }
 
 impl RecordingRequest {
@@ -169,7 +171,7 @@ impl RecordingRequest {
         tracefs: &Tracefs,
         when_full: WhenFull,
     ) -> Result<(TracefsConfig, Vec<String>), RecordError> {
-        let selection = select_events(tracefs, &self.names)?;
+        let selection = select_events(tracefs, &self.names, self.is_lenient)?;
         let needs_userspace = selection.tags != 0 || !self.apps.is_empty() || selection.core_services;
         if selection.events.is_empty() && !needs_userspace && self.functions.is_none() {
             return Err(RecordError::NothingSelected);

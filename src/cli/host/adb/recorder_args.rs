@@ -11,7 +11,7 @@ use crate::formats::perfetto::trace_config::KeptEvents;
 const FILES: &str = "files";
 
 /// The flags of recordings that every recorder understands.
-const PORTABLE_FLAGS: [&str; 5] = ["apps", "buffer", "time", "max_size", "mode"];
+const PORTABLE_FLAGS: [&str; 6] = ["apps", "buffer", "lenient", "time", "max_size", "mode"];
 
 /// The recorder on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
