@@ -185,14 +185,15 @@ impl RecordingSummary {
     /// The summary as text for people, with the sums of all CPUs, ending with a newline. The capture's path
     /// is not in it.
     pub fn text_of_sums(&self) -> String {
-        let mut out = format!(
-            "  {} events in {:.2} s on {} CPUs, clock {}, ended by {}\n",
-            self.events(),
-            self.seconds,
-            self.cpus.len(),
-            self.clock,
-            self.ended_by
-        );
+        let (events, cpus, clock) = (self.events(), self.cpus.len(), &self.clock);
+        let mut out = match &self.ended_by {
+            // It takes no time: the events are those that the buffer held.
+            RecordingEndReason::Dump => format!("  {events} events on {cpus} CPUs, clock {clock}\n"),
+            reason => format!(
+                "  {events} events in {:.2} s on {cpus} CPUs, clock {clock}, ended by {reason}\n",
+                self.seconds
+            ),
+        };
         for (count, fate) in [
             (self.sum(CpuSummary::overwritten), self.overwritten_word()),
             (self.sum(|cpu| cpu.taken), "taken by another program"),
