@@ -10,7 +10,7 @@ use super::check::check_part;
 use super::dataset_dir::{DatasetDir, LockedDataset, Part, day_of_file, make_parent, part_name};
 use super::error::DatasetError;
 use super::open_parts::{OpenParts, RejectedInput};
-use super::rewrite::{compact, copy_rows, private_copy};
+use super::rewrite::{KeptTag, add_tags, compact, copy_rows, private_copy};
 use super::trace::{Ingested, Refusal, TraceOptions, ingest};
 use crate::output_file::ScratchDir;
 use crate::tables::{PartFiles, TABLES, TableFile};
@@ -39,6 +39,8 @@ pub struct AddSummary {
     pub added: usize,
     /// Traces that the dataset had already.
     pub known: usize,
+    /// Those among them that got a tag.
+    pub tagged: usize,
     /// Traces whose files were rejected.
     pub rejected: usize,
     /// Parts that were published.
@@ -54,9 +56,12 @@ pub enum AddedEvent<'a> {
     Waits,
     /// The files of a trace are rejected for this reason, which names them.
     Rejected(&'a str),
+    /// A trace that the dataset has keeps the value of a tag that it has.
+    KeepsTag(&'a KeptTag),
 }
 
-/// Adds traces to a dataset. A trace that the dataset has is left as it is. Files that cannot be taken are
+/// Adds traces to a dataset. A trace that the dataset has gets the tags whose keys it lacks, and is left as it
+/// is otherwise. Files that cannot be taken are
 /// reported to `report`, and named in the table `rejected`. At the end small parts are combined.
 ///
 /// # Errors
@@ -72,8 +77,13 @@ pub fn add(
         adopt(&DatasetDir::open(dataset)?, &locked.dir, &mut known, &mut adopted, report)?;
     }
     let known = Mutex::new(known);
-    let results =
-        InOrder::new(Writer { known: &known, parts: OpenParts::new(&locked.dir), summary: adopted, report });
+    let results = InOrder::new(Writer {
+        known: &known,
+        known_ids: HashSet::new(),
+        parts: OpenParts::new(&locked.dir),
+        summary: adopted,
+        report,
+    });
     let workers = worker_count(MAX_WORKERS).min(request.traces.len());
     let next = AtomicUsize::new(0);
     let work = |_: &()| {
@@ -100,6 +110,9 @@ pub fn add(
     writer.parts.finish()?;
     writer.summary.parts += writer.parts.parts;
     writer.summary.bytes += writer.parts.bytes;
+    let tagged = add_tags(&locked.dir, &writer.known_ids, request.options.tags)?;
+    writer.summary.tagged = tagged.traces;
+    tagged.kept.iter().for_each(|kept| (writer.report)(AddedEvent::KeepsTag(kept)));
     compact(&locked.dir)?;
     Ok(writer.summary)
 }
@@ -118,6 +131,8 @@ struct IngestResult<'a> {
 struct Writer<'a> {
     /// The ids of the traces and of the rejected inputs.
     known: &'a Mutex<HashSet<String>>,
+    /// The ids of the traces that the dataset had.
+    known_ids: HashSet<String>,
     parts: OpenParts<'a>,
     summary: AddSummary,
     report: &'a mut (dyn FnMut(AddedEvent<'_>) + Send),
@@ -134,8 +149,13 @@ impl<'a> OrderedSink for Writer<'a> {
                 self.parts.add(*new)
             }
             // Another trace of this request may have the same contents.
-            Ok(Ingested::New(_) | Ingested::Known) => {
+            Ok(Ingested::New(_)) => {
                 self.summary.known += 1;
+                Ok(())
+            }
+            Ok(Ingested::Known(id)) => {
+                self.summary.known += 1;
+                self.known_ids.insert(id);
                 Ok(())
             }
             Err(Refusal::Files(refused)) => {

@@ -22,6 +22,6 @@ pub use catalog::{ListedTrace, list};
 pub use check::check;
 pub use dataset_dir::is_dataset;
 pub use groups::pairs_of;
-pub use rewrite::remove;
+pub use rewrite::{KeptTag, remove};
 pub use run_times::run_times;
 pub use trace::{TraceOptions, export};

@@ -1,6 +1,7 @@
 //! Writes parts of a dataset again: without a trace that is removed, and many small parts as few larger ones;
 //! and copies parts, whole as files and by rows.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -9,7 +10,9 @@ use super::dataset_dir::{DatasetDir, ID_DIGITS, LockedDataset, PART, Part, make_
 use super::error::DatasetError;
 use super::open_parts::PART_TRACES;
 use crate::output_file::ScratchDir;
-use crate::tables::{PartFiles, TABLES, TableFile, TableId, TableSchema, UNFINISHED_PREFIX, open_regular};
+use crate::tables::{
+    PartFiles, Rows, TABLES, TableFile, TableId, TableSchema, UNFINISHED_PREFIX, open_regular,
+};
 
 /// So many small parts of a day are combined. A trace that is added alone is written again at most nine times
 /// before its part is full.
@@ -136,6 +139,76 @@ fn rewrite_rows(part: &Part, id: &str, dataset: &Path) -> Result<Vec<String>, Da
     let damaged = copy_readable_rows(part, &mut files, |row_id| row_id != id)?;
     files.publish_over(&part.dir).map_err(DatasetError::io(&part.dir))?;
     Ok(damaged)
+}
+
+/// A tag that a trace has with another value than the one that was to be added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptTag {
+    /// The trace's id.
+    pub id: String,
+    /// The tag's key.
+    pub key: String,
+    /// The value that the trace keeps.
+    pub value: String,
+}
+
+/// The traces to which tags were added.
+#[derive(Debug, Default)]
+pub(super) struct TaggedTraces {
+    /// How many they are.
+    pub traces: usize,
+    /// The tags that traces had with other values.
+    pub kept: Vec<KeptTag>,
+}
+
+/// Adds tags to the traces with these ids. A trace that has a key keeps its value. Each part is written again
+/// beside the older one, and takes its place.
+///
+/// # Errors
+/// [`DatasetError`]; a part is then as it was, or has its tags.
+pub(super) fn add_tags(
+    dataset: &DatasetDir,
+    ids: &HashSet<String>,
+    tags: &[(String, String)],
+) -> Result<TaggedTraces, DatasetError> {
+    let mut tagged = TaggedTraces::default();
+    if ids.is_empty() || tags.is_empty() {
+        return Ok(tagged);
+    }
+    for part in dataset.parts()? {
+        let there: Vec<String> =
+            part.ids(TableId::Trace)?.into_iter().filter(|id| ids.contains(id)).collect();
+        if there.is_empty() {
+            continue;
+        }
+        let old = TableFile::open(&part.dir, TableId::Tag.table())?.all_rows()?;
+        let value_of = |id: &str, key: &str| {
+            let is_it = |row: &usize| old.text(*row, 0) == Some(id) && old.text(*row, 1) == Some(key);
+            (0..old.len()).find(is_it).and_then(|row| old.text(row, 2))
+        };
+        let mut new = Rows::new(TableId::Tag.table());
+        for id in &there {
+            let before = new.len();
+            for (key, value) in tags {
+                match value_of(id, key) {
+                    None => new.push(&[id.as_str().into(), key.as_str().into(), value.as_str().into()]),
+                    Some(has) if has != value => {
+                        let kept = KeptTag { id: id.clone(), key: key.clone(), value: has.to_owned() };
+                        tagged.kept.push(kept);
+                    }
+                    Some(_) => {}
+                }
+            }
+            tagged.traces += usize::from(new.len() > before);
+        }
+        if new.len() > 0 {
+            let mut files = PartFiles::create(dataset.path()).map_err(DatasetError::io(dataset.path()))?;
+            copy_rows(std::slice::from_ref(&part), &mut files, |_| true)?;
+            files.add(&new).map_err(DatasetError::io(files.dir()))?;
+            files.publish_over(&part.dir).map_err(DatasetError::io(&part.dir))?;
+        }
+    }
+    Ok(tagged)
 }
 
 /// A part that may be combined with others.

@@ -63,8 +63,8 @@ pub(super) enum Refusal {
 
 /// A trace that was read, unless the dataset has it.
 pub(super) enum Ingested {
-    /// The dataset has the trace already.
-    Known,
+    /// The dataset has the trace with this id already.
+    Known(String),
     /// A new trace.
     New(Box<IngestedTrace>),
 }
@@ -83,7 +83,7 @@ pub(super) fn ingest(
     let files = open_all(paths, options.unpack_limit).map_err(RefusedTrace::from)?;
     let id = trace_id(&files.inputs);
     if is_known(&id) {
-        return Ok(Ingested::Known);
+        return Ok(Ingested::Known(id));
     }
     Ok(Ingested::New(Box::new(make_rows(paths, &files, id, options, scratch_parent)?)))
 }

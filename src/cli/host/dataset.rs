@@ -12,7 +12,7 @@ use super::{MemoryArgs, print_list};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::console::{TerminalWriter, complain};
-use crate::dataset::{self, AddRequest, AddedEvent, LargeTables, ListedTrace, TraceOptions};
+use crate::dataset::{self, AddRequest, AddedEvent, KeptTag, LargeTables, ListedTrace, TraceOptions};
 use crate::text::byte_size;
 use crate::timeline::MergeOptions;
 
@@ -38,7 +38,7 @@ enum DatasetCommand {
 /// Add traces to a dataset
 ///
 /// Takes what merge and profile read. A method trace NAME.trace and the one other file NAME.… beside it are
-/// one trace: launch writes such pairs. A trace that the dataset has, by its contents, is left as it is.
+/// one trace: launch writes such pairs. A trace that the dataset has, by its contents, gets the tags that it lacks.
 /// Traces appear whole: those of one part together, up to 64. After a kill, the same command again adds
 /// what is missing. Where a day has many small parts, they are combined.
 ///
@@ -157,6 +157,9 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     let mut report = |event: AddedEvent<'_>| match event {
         AddedEvent::Waits => wait_message(),
         AddedEvent::Rejected(reason) => complain(format_args!("tracebridge: {reason}")),
+        AddedEvent::KeepsTag(KeptTag { id, key, value }) => complain(format_args!(
+            "tracebridge: the trace {id} keeps its tag {key}={value}: `tracebridge dataset remove` and add it again to change it"
+        )),
     };
     let request = AddRequest { dataset: &args.dataset, traces: &traces, datasets: &datasets, options };
     let added = dataset::add(&request, &mut report);
@@ -171,6 +174,10 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
         "{}: traces: {new} added, {known} already there, {rejected} rejected",
         args.dataset.display()
     )
+    .and_then(|()| match added.tagged {
+        0 => Ok(()),
+        tagged => writeln!(to, "tags: added to {tagged} of those already there"),
+    })
     .and_then(|()| writeln!(to, "written: {}, parts: {}", byte_size(added.bytes), added.parts))
     .context("standard output")?;
     Ok(if rejected > 0 { Exit::Lossy } else { Exit::Complete })

@@ -160,6 +160,35 @@ fn a_trace_is_added_once_whatever_its_name_and_however_it_is_packed() {
 }
 
 #[test]
+fn a_known_trace_gets_the_tags_that_it_lacks_and_keeps_the_others() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    for n in 1..4 {
+        write_text(&dir.join(format!("{n}.txt")), "one", n);
+    }
+    let add = |args: &[&str]| run_to(dir, 0, &[&["dataset", "add", "set"], args].concat());
+    add(&["1.txt", "2.txt", "3.txt", "--tag", "build=1"]);
+    let said = add(&["1.txt", "2.txt", "--tag", "build=1", "--tag", "device=p8"]);
+    assert!(
+        said.contains("0 added, 2 already there") && said.contains("tags: added to 2 of those"),
+        "{said}"
+    );
+    let said = add(&["2.txt", "--tag", "build=2", "--tag", "night=7"]);
+    assert!(said.contains("keeps its tag build=1") && said.contains("tags: added to 1 of those"), "{said}");
+    let said = add(&["1.txt", "--tag", "device=p8"]);
+    assert!(!said.contains("tags:"), "{said}");
+    let listed = run_in(dir, &["dataset", "list", "--json", "set"]).json();
+    let mut tags: Vec<String> =
+        listed["traces"].as_array().unwrap().iter().map(|trace| trace["tags"].to_string()).collect();
+    tags.sort();
+    assert_eq!(
+        tags,
+        [r#"{"build":"1","device":"p8","night":"7"}"#, r#"{"build":"1","device":"p8"}"#, r#"{"build":"1"}"#,]
+    );
+    assert!(run_to(dir, 0, &["dataset", "check", "set"]).contains("traces: 3"));
+}
+
+#[test]
 fn a_trace_is_removed_and_the_others_stay() {
     let dir = support::tempdir();
     let dir = dir.path();

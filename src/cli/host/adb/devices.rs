@@ -89,7 +89,10 @@ mod tests {
         let details = ["Pixel 3a", "15", "arm64-v8a", "su -c", "yes"].map(str::to_owned);
         let problem = "unauthorized: unlock the device, a long text that widens no column".to_owned();
         assert_eq!(
-            Table::default().lines(&[device("S1", DeviceDetails::Usable(details)), device("0123456789", DeviceDetails::Unusable(problem))]),
+            Table::default().lines(&[
+                device("S1", DeviceDetails::Usable(details)),
+                device("0123456789", DeviceDetails::Unusable(problem))
+            ]),
             "SERIAL      MODEL     ANDROID  ABI        ROOT   TRACING\n\
              S1          Pixel 3a  15       arm64-v8a  su -c  yes\n\
              0123456789  unauthorized: unlock the device, a long text that widens no column\n"
