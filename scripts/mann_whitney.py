@@ -1,4 +1,4 @@
-"""The Mann-Whitney test as `report --diff` and `gate` make it: src/statistics/rank_test.rs is the same in Rust."""
+"""The Mann-Whitney test as `report --against` and `gate` make it: src/statistics/rank_test.rs is the same in Rust."""
 
 import math
 from functools import lru_cache

@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::condition::{Condition, Limit, Selection, Unit, measure_name};
 use crate::measure::{MeasureKind, RunTimes};
-use crate::statistics::{RankTest, Shift, holm, median, tested_together};
+use crate::statistics::{RankTest, Shift, correct, median};
 use crate::why::Difference;
 
 /// The gate closes wrongly in at most this share of comparisons of unchanged sets, whatever the number of
@@ -115,6 +115,8 @@ pub struct JudgedMeasure {
     pub runs: [usize; 2],
     /// The unit of its numbers.
     pub unit: Unit,
+    /// The values of the runs of each side, in the same unit.
+    pub values: [Vec<i64>; 2],
     /// Their medians: ns, or parts of [`WHOLE_SHARE`](crate::measure::WHOLE_SHARE).
     pub medians: [i64; 2],
     /// By how much the candidate is slower (Hodges-Lehmann), in the same unit.
@@ -310,6 +312,7 @@ fn measures_of(condition: &Condition, sides: &[GateSide; 2], extent: Option<&[St
             },
             runs: [old.len(), new.len()],
             unit: Unit::new(condition.figure, name),
+            values: [old.clone(), new.clone()],
             medians,
             change,
             p,
@@ -344,34 +347,30 @@ fn values(side: &GateSide, condition: &Condition, name: &str, extent: Option<&[S
 
 /// Makes the verdicts. Returns how many measures were tested together.
 fn decide(conditions: &mut [(Condition, Vec<Tested>)]) -> usize {
-    let all: Vec<&mut Tested> = conditions.iter_mut().flat_map(|(_, measures)| measures).collect();
-    let least: Vec<f64> = all.iter().map(|measure| measure.least).collect();
-    let divisor = tested_together(&least, LEVEL);
-    let level = LEVEL / divisor as f64;
-    let (tested, others): (Vec<&mut Tested>, Vec<&mut Tested>) =
-        all.into_iter().partition(|measure| measure.least <= level);
+    let mut all: Vec<&mut Tested> = conditions.iter_mut().flat_map(|(_, measures)| measures).collect();
+    let tests: Vec<(f64, f64)> =
+        all.iter().map(|measure| (measure.judged.p.unwrap_or(1.0), measure.least)).collect();
+    let corrected = correct(&tests, LEVEL);
     // Those that more runs would have tested.
     let few = |measure: &Tested| {
         let [old, new] = measure.judged.runs;
-        old.min(new) == 0 || RankTest::least_of(old, new) > level
+        old.min(new) == 0 || RankTest::least_of(old, new) > corrected.single_level
     };
-    let wanting = others.iter().filter(|measure| few(measure)).count();
-    let runs_needed = runs_needed(tested.len() + wanting);
-    for measure in others {
-        measure.judged.verdict = if few(measure) {
-            MeasureVerdict::Undecided { runs_needed }
-        } else if measure.is_constant {
-            MeasureVerdict::Passes
-        } else {
-            MeasureVerdict::TooRare
-        };
-    }
-    let p_values: Vec<f64> = tested.iter().map(|measure| measure.judged.p.unwrap_or(1.0)).collect();
-    let count = tested.len();
-    for (measure, p) in tested.into_iter().zip(holm(&p_values)) {
-        measure.judged.p_adjusted = Some(p);
-        if measure.judged.is_beyond && p <= LEVEL {
-            measure.judged.verdict = MeasureVerdict::Closes;
+    let count = corrected.are_tested.iter().filter(|is_tested| **is_tested).count();
+    let others = all.iter().zip(&corrected.are_tested).filter(|(_, is_tested)| !**is_tested);
+    let wanting = others.filter(|(measure, _)| few(measure)).count();
+    let runs_needed = runs_needed(count + wanting);
+    let results = corrected.are_tested.iter().zip(&corrected.p_values);
+    for (measure, (is_tested, p)) in all.iter_mut().zip(results) {
+        if *is_tested {
+            measure.judged.p_adjusted = Some(*p);
+            if measure.judged.is_beyond && *p <= LEVEL {
+                measure.judged.verdict = MeasureVerdict::Closes;
+            }
+        } else if few(measure) {
+            measure.judged.verdict = MeasureVerdict::Undecided { runs_needed };
+        } else if !measure.is_constant {
+            measure.judged.verdict = MeasureVerdict::TooRare;
         }
     }
     count

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::run::{MeasureKind, MeasuredRun};
-use crate::statistics::{RankTest, median, middle_ranks};
+use crate::statistics::{RankTest, correct, median, middle_ranks};
 
-/// From this p-value on, a change is taken for noise.
+/// From this p-value on, which is corrected for the other rows, a change is taken for noise.
 const NOISE_FROM_P: f64 = 0.05;
 /// The most rows of a table: those that changed most.
 const MAX_ROWS: usize = 1_000;
@@ -105,8 +105,15 @@ struct ComparisonRow {
     /// Medians of the counts.
     old_count: u64,
     new_count: u64,
+    /// The p-value of the Mann-Whitney test.
     p: Option<f64>,
+    /// The same, corrected for the other rows of the comparison; that of the total, which is a question of its
+    /// own, as it is.
+    p_adjusted: Option<f64>,
     noise: Option<bool>,
+    /// The smallest p-value that the numbers of this row can give.
+    #[serde(skip)]
+    least_p: f64,
     old_at_ns: Option<u64>,
     new_at_ns: Option<u64>,
 }
@@ -118,15 +125,40 @@ impl Comparison {
             new_at_ns: Some(0),
             ..row("the whole run", "time of", &old.totals(), &new.totals())
         };
-        let rows = |kind, label| rows(kind, label, old, new);
-        Comparison {
+        let mut comparison = Comparison {
             old: old.head(),
             new: new.head(),
             total,
-            stages: rows(MeasureKind::Stage, "stage"),
-            states: rows(MeasureKind::State, "state"),
-            methods: rows(MeasureKind::Method, "method"),
-            slices: rows(MeasureKind::Slice, "slice"),
+            stages: rows(MeasureKind::Stage, "stage", old, new),
+            states: rows(MeasureKind::State, "state", old, new),
+            methods: rows(MeasureKind::Method, "method", old, new),
+            slices: rows(MeasureKind::Slice, "slice", old, new),
+        };
+        comparison.correct(RankTest::least_of(old.runs.len(), new.runs.len()));
+        for rows in comparison.rows() {
+            rows.truncate(MAX_ROWS);
+        }
+        comparison
+    }
+
+    fn rows(&mut self) -> [&mut Vec<ComparisonRow>; 4] {
+        [&mut self.stages, &mut self.states, &mut self.methods, &mut self.slices]
+    }
+
+    /// Corrects the p-values of all rows for each other: of twenty rows of unchanged programs one would be told
+    /// from noise by chance. `least_p` is the smallest p-value, one-sided, that so many runs give: where even
+    /// that is too large for so many rows, nothing can be said.
+    fn correct(&mut self, least_p: f64) {
+        let mut tested: Vec<&mut ComparisonRow> =
+            self.rows().into_iter().flatten().filter(|row| row.p.is_some()).collect();
+        let tests: Vec<(f64, f64)> = tested.iter().map(|row| (row.p.unwrap_or(1.0), row.least_p)).collect();
+        let corrected = correct(&tests, NOISE_FROM_P);
+        let has_few_runs = 2.0 * least_p > corrected.single_level;
+        for (row, p) in tested.iter_mut().zip(corrected.p_values) {
+            row.p_adjusted = Some(p);
+            // A change that is noise by itself is noise.
+            let is_unclear = has_few_runs && row.p.is_some_and(|p| p < NOISE_FROM_P);
+            row.noise = (!is_unclear).then_some(p >= NOISE_FROM_P);
         }
     }
 }
@@ -156,7 +188,8 @@ impl ComparisonRow {
             Some(old) if old > 0 => format!(" ({:+.1} %)", self.delta_ns as f64 * 100.0 / old as f64),
             _ => String::new(),
         };
-        let sure = match (self.p, self.noise) {
+        let sure = match (self.p_adjusted, self.noise) {
+            (Some(_), None) => ", too few runs to tell it from noise among so many rows".to_owned(),
             (Some(p), Some(true)) => format!(", within the noise of the runs (p = {p:.2})"),
             (Some(p), _) => format!(", more than noise (p = {p:.3})"),
             (None, _) => String::new(),
@@ -184,13 +217,13 @@ fn rows(kind: MeasureKind, label: &'static str, old: &RunSet, new: &RunSet) -> V
         let key = |row: &ComparisonRow| Reverse(row.delta_ns.unsigned_abs());
         key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
     });
-    rows.truncate(MAX_ROWS);
     rows
 }
 
 /// The row of one measure in the runs of both sets.
 fn row(name: &str, kind: &'static str, old: &RunValues, new: &RunValues) -> ComparisonRow {
-    let p = RankTest::compare(&old.ns, &new.ns).map(|test| test.two_sided());
+    let test = RankTest::compare(&old.ns, &new.ns);
+    let p = test.map(|test| test.two_sided());
     let old_ns = old.median_ns();
     let new_ns = new.median_ns();
     ComparisonRow {
@@ -202,7 +235,9 @@ fn row(name: &str, kind: &'static str, old: &RunValues, new: &RunValues) -> Comp
         old_count: old.median_count(),
         new_count: new.median_count(),
         p,
+        p_adjusted: p,
         noise: p.map(|p| p >= NOISE_FROM_P),
+        least_p: test.map_or(f64::INFINITY, |test| test.least_two_sided()),
         old_at_ns: None,
         new_at_ns: None,
     }
@@ -262,6 +297,46 @@ mod tests {
         assert_eq!((slice("work").delta_ns, slice("work").noise), (10, Some(false)));
         assert_eq!(slice("wait").noise, Some(true));
         assert_eq!(comparison.total.noise, Some(true));
+    }
+
+    #[test]
+    fn of_many_unchanged_rows_none_is_told_from_noise_by_chance() {
+        // Forty slices that differ at random, of which some are below 0.05 alone, and one that is planted.
+        let mut random = 12345_u64;
+        let mut next = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % 1_000
+        };
+        let names: Vec<String> = (0..40).map(|n| format!("slice {n:02}")).collect();
+        let mut runs = |planted: u64| -> Vec<MeasuredRun> {
+            let one = |n: u64| {
+                let slices: Vec<_> =
+                    names.iter().map(|name| (MeasureKind::Slice, name.as_str(), 1_000 + next())).collect();
+                run(50_000, &[slices, vec![(MeasureKind::Slice, "planted", planted + n)]].concat())
+            };
+            (0..10).map(one).collect()
+        };
+        let old_runs = runs(100);
+        let new_runs = runs(200);
+        let comparison = Comparison::new(&set("old", old_runs), &set("new", new_runs));
+        let told: Vec<&str> =
+            comparison.slices.iter().filter(|row| row.noise == Some(false)).map(|row| &*row.name).collect();
+        assert_eq!(told, ["planted"]);
+    }
+
+    #[test]
+    fn with_few_runs_and_many_rows_nothing_is_said() {
+        let runs = |from: u64| -> Vec<MeasuredRun> {
+            let slices = |n: u64| -> Vec<(MeasureKind, &'static str, u64)> {
+                ["a", "b", "c", "d", "e", "f", "g"].map(|name| (MeasureKind::Slice, name, from + n)).to_vec()
+            };
+            (0..5).map(|n| run(1_000 + from, &slices(n))).collect()
+        };
+        let comparison = Comparison::new(&set("old", runs(10)), &set("new", runs(20)));
+        assert!(comparison.slices.iter().all(|row| row.noise.is_none() && row.p_adjusted > Some(0.05)));
+        assert!(comparison.lines()[3].ends_with(", too few runs to tell it from noise among so many rows"));
+        // The total is a question of its own.
+        assert_eq!(comparison.total.noise, Some(false));
     }
 
     #[test]

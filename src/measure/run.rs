@@ -1,6 +1,6 @@
 //! Measures one run of a program: its launch, its stages, the states of its main thread, its methods, its
 //! slices and its frames. Everything that compares runs compares these measures: the page of `report
-//! --diff`, `adb launch` and the gate.
+//! --against`, `adb launch` and the gate.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;

@@ -4,7 +4,7 @@
 
 mod rank_test;
 
-pub(crate) use rank_test::{RankTest, holm, tested_together};
+pub(crate) use rank_test::{RankTest, correct};
 
 /// Numbers that have a median.
 pub(crate) trait Number: Ord + Copy {

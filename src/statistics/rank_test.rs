@@ -43,6 +43,11 @@ impl RankTest {
         (-ln_orders(old + new, new)).exp()
     }
 
+    /// The smallest two-sided p-value that these numbers give.
+    pub fn least_two_sided(&self) -> f64 {
+        (2.0 * self.least_greater.min(self.least_less)).min(1.0)
+    }
+
     /// The two-sided p-value: how likely a difference at least as large is, in either direction.
     pub fn two_sided(&self) -> f64 {
         (2.0 * self.greater.min(self.less)).min(1.0)
@@ -193,10 +198,40 @@ fn erfc(x: f64) -> f64 {
     bell / (1..TERMS).rev().fold(x, |below, n| x + f64::from(n) / 2.0 / below)
 }
 
+/// The p-values of tests that are made at the same time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CorrectedTests {
+    /// The p-value of each test after the correction for the others: where it is below the level, the chance
+    /// that any of all tests refuses wrongly is below the level too.
+    pub p_values: Vec<f64>,
+    /// Which tests can reach the level. The others cost them nothing, and have a p-value above it.
+    pub are_tested: Vec<bool>,
+    /// The level of a single test.
+    pub single_level: f64,
+}
+
+/// Corrects the p-values of tests, each given with the smallest p-value that its numbers can give (above 1
+/// where there are too few of them): by Holm's rule among the tests that can reach the level at all, which
+/// Tarone's rule chooses.
+pub(crate) fn correct(tests: &[(f64, f64)], level: f64) -> CorrectedTests {
+    let least: Vec<f64> = tests.iter().map(|(_, least)| *least).collect();
+    let divisor = tested_together(&least, level) as f64;
+    let single_level = level / divisor;
+    let are_tested: Vec<bool> = least.iter().map(|least| *least <= single_level).collect();
+    let of_tested = tests.iter().zip(&are_tested).filter(|(_, is_tested)| **is_tested);
+    let mut adjusted = holm(&of_tested.map(|((p, _), _)| *p).collect::<Vec<_>>()).into_iter();
+    let p_value = |((p, _), is_tested): (&(f64, f64), &bool)| {
+        let alone = (p * divisor).min(1.0);
+        if *is_tested { adjusted.next().unwrap_or(alone) } else { alone }
+    };
+    let p_values = tests.iter().zip(&are_tested).map(p_value).collect();
+    CorrectedTests { p_values, are_tested, single_level }
+}
+
 /// The number by which the level of each test is divided: the smallest one for which no more tests than that
 /// can reach the level at all (Tarone 1990). `least` has the smallest p-value that each test can give. A test
 /// whose numbers are nearly all equal can refuse nothing, and costs the others nothing.
-pub(crate) fn tested_together(least: &[f64], level: f64) -> usize {
+fn tested_together(least: &[f64], level: f64) -> usize {
     let mut sorted = least.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let reached = |divisor: usize| sorted.partition_point(|p| *p <= level / divisor as f64);
@@ -205,7 +240,7 @@ pub(crate) fn tested_together(least: &[f64], level: f64) -> usize {
 
 /// The p-values after the correction of Holm (1979): where one is below a level, the chance that any of all
 /// tests refuses wrongly is below it too.
-pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
+fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
     let mut adjusted = vec![0.0; p_values.len()];
@@ -307,6 +342,24 @@ mod tests {
         let all = 2.0 * n;
         let variance = pairs / 12.0 * (all + 1.0 - ties * 6.0 / (all * (all - 1.0)));
         erfc((above - 0.5) / variance.sqrt() / SQRT_2)
+    }
+
+    #[test]
+    fn tests_that_can_reach_the_level_are_corrected_for_each_other_alone() {
+        // The third test can refuse nothing: the level is shared by two.
+        let corrected = correct(&[(0.01, 0.001), (0.02, 0.001), (0.5, 0.4)], 0.05);
+        assert_eq!(corrected.are_tested, [true, true, false]);
+        assert_eq!(corrected.p_values, [0.02, 0.02, 1.0]);
+        near(corrected.single_level, 0.025, 1e-12);
+        // Twenty tests of unchanged programs: one at 0.026 is nothing, and one at 0.001 is something.
+        let mut tests = vec![(0.5, 0.000_1); 18];
+        tests.extend([(0.026, 0.000_1), (0.001, 0.000_1)]);
+        let p_values = correct(&tests, 0.05).p_values;
+        assert!(p_values[18] > 0.4 && p_values[19] < 0.05, "{p_values:?}");
+        // Numbers that are too few for any test refuse nothing.
+        let few = correct(&[(0.1, 0.1), (0.2, f64::INFINITY)], 0.05);
+        assert!(few.p_values.iter().all(|p| *p > 0.05) && few.are_tested == [false, false], "{few:?}");
+        assert_eq!(correct(&[], 0.05).p_values, [0.0; 0]);
     }
 
     /// The expected values are those of the C library.

@@ -205,7 +205,7 @@ export function changeText(ns: number): string {
   return signed(ns, formatDuration(ns));
 }
 
-function sureText({ p, noise }: ComparisonRow): string {
+function sureText({ p_adjusted: p, noise }: ComparisonRow): string {
   if (noise === null && p === null) return "too few runs";
   const value = p === null ? "" : p < 0.001 ? " (p < 0.001)" : ` (p = ${p.toFixed(3)})`;
   return `${noise ? "noise" : noise === false ? "yes" : "not known"}${value}`;

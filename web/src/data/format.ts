@@ -162,6 +162,8 @@ export interface ComparisonRow {
   old_count: number;
   new_count: number;
   p: number | null;
+  /** The same, corrected for the other rows: that of the total as it is. */
+  p_adjusted: number | null;
   noise: boolean | null;
   old_at_ns: number | null;
   new_at_ns: number | null;
