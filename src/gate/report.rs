@@ -14,11 +14,11 @@ const ROWS: usize = 12;
 const CLOSING_ROWS: usize = 50;
 
 /// The titles of the columns.
-const TITLES: [&str; 8] =
+pub(super) const TITLES: [&str; 8] =
     ["measure", "baseline", "candidate", "change", "95 % interval", "p", "runs", "verdict"];
 
 /// The cells of a measure.
-fn cells_of(condition: &JudgedCondition, measure: &JudgedMeasure) -> [String; 8] {
+pub(super) fn cells_of(condition: &JudgedCondition, measure: &JudgedMeasure) -> [String; 8] {
     let JudgedMeasure { runs: [old_runs, new_runs], medians: [old, new], change, .. } = measure;
     let interval = change.interval.map(|ends| ends.map(|ns| size(condition, measure, ns)).join(" to "));
     [
@@ -44,7 +44,7 @@ fn size(condition: &JudgedCondition, measure: &JudgedMeasure, change: f64) -> St
 }
 
 /// A measured value.
-fn value(unit: Unit, value: f64) -> String {
+pub(super) fn value(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Share => format!("{:.2} %", points(value)),
         Unit::Time | Unit::Overrun => format!("{:.3} ms", value / 1e6),
@@ -74,7 +74,7 @@ fn verdict(measure: &JudgedMeasure) -> String {
 }
 
 /// The measures of a condition that people read, and how many others there are.
-fn shown(condition: &JudgedCondition) -> (&[JudgedMeasure], usize) {
+pub(super) fn shown(condition: &JudgedCondition) -> (&[JudgedMeasure], usize) {
     let closing =
         condition.measures.iter().filter(|measure| measure.verdict == MeasureVerdict::Closes).count();
     let rows = ROWS.max(closing.min(CLOSING_ROWS)).min(condition.measures.len());
@@ -82,7 +82,7 @@ fn shown(condition: &JudgedCondition) -> (&[JudgedMeasure], usize) {
 }
 
 /// The outcome in one sentence.
-fn outcome(judgement: &Judgement) -> String {
+pub(super) fn outcome(judgement: &Judgement) -> String {
     let closing = judgement.count(|verdict| *verdict == MeasureVerdict::Closes);
     let undecided = judgement.count(|verdict| matches!(verdict, MeasureVerdict::Undecided { .. }));
     let all = judgement.count(|_| true);
@@ -106,7 +106,7 @@ fn outcome(judgement: &Judgement) -> String {
 }
 
 /// The two sides: `baseline: lab (build=1233), 20 runs`.
-fn sides(judgement: &Judgement) -> [String; 2] {
+pub(super) fn sides(judgement: &Judgement) -> [String; 2] {
     let line = |side: usize, name: &str| {
         let title = &judgement.titles[side];
         let runs = judgement.runs[side];
@@ -337,7 +337,7 @@ impl Judgement {
 
 /// Text as the content of an element or the value of an attribute. XML 1.0 has no place for most control
 /// characters, however they are written: they are replaced.
-fn escape_xml(text: &str) -> String {
+pub(super) fn escape_xml(text: &str) -> String {
     let has_place =
         |char: char| !matches!(char, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
     let text: String = text.chars().map(|char| if has_place(char) { char } else { '\u{fffd}' }).collect();

@@ -23,10 +23,10 @@ use crate::output_file::{OutputFile, Readers, check_distinct};
 /// Decide in CI whether runs became slower: exit 4 if they did
 ///
 /// Compares the runs of a candidate with those of a baseline: files (recordings with or without their method
-/// traces, as report --diff takes them), directories of files, or datasets, of which tags choose the runs.
+/// traces, as report --against takes them), directories of files, or datasets, of which tags choose the runs.
 ///
 ///   tracebridge gate --baseline old/ --candidate new/ --fail-if 'launch.total > +3%'
-///   tracebridge gate --baseline lab --baseline-tag build=1233 --candidate lab --candidate-tag build=1234
+///   tracebridge gate --baseline lab --baseline-tag build=1233 --candidate lab --candidate-tag build=1234 \
 ///     --fail-if 'launch.total > +3%' --fail-if 'slice.inflate* > +2ms' --junit gate.xml
 ///
 /// A condition is MEASURE > +CHANGE (slower) or MEASURE < -CHANGE (faster). The measures: launch.total,
@@ -73,6 +73,9 @@ pub struct GateArgs {
     /// Write a JUnit report: a test case for each measure
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Write a page that opens offline, with each run drawn: to hang on a pull request
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     memory: MemoryArgs,
 }
@@ -80,12 +83,11 @@ pub struct GateArgs {
 /// Runs `gate`.
 pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     let reports: Vec<&Path> =
-        [&args.markdown, &args.junit].into_iter().flatten().map(PathBuf::as_path).collect();
+        [&args.markdown, &args.junit, &args.html].into_iter().flatten().map(PathBuf::as_path).collect();
     let inputs: Vec<&Path> = args.baseline.iter().chain(&args.candidate).map(PathBuf::as_path).collect();
     check_distinct(&inputs, &reports).map_err(|error| UsageError::from(error.to_string()))?;
-    let [markdown, junit] = [&args.markdown, &args.junit].map(|path| path.as_deref().map(Report::create));
-    let markdown = markdown.transpose()?;
-    let junit = junit.transpose()?;
+    let create = |path: &Option<PathBuf>| path.as_deref().map(Report::create).transpose();
+    let reports = [create(&args.markdown)?, create(&args.junit)?, create(&args.html)?];
     let mut selection = Selection::new(&args.fail_if);
     let bar = ProgressBar::of(&[args.baseline.as_slice(), &args.candidate].concat());
     let baseline = read(&args.baseline, &args.baseline_tag, "--baseline-tag", &args.memory, &mut selection)?;
@@ -99,8 +101,8 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
         judgement.grown = grown(&new, &old, args.memory.limit()).map_err(conversion_error)?;
     }
     drop(bar);
-    let texts = [judgement.to_markdown(), judgement.to_junit()];
-    for (report, text) in [markdown, junit].into_iter().zip(&texts) {
+    let texts = [judgement.to_markdown(), judgement.to_junit(), judgement.to_html()];
+    for (report, text) in reports.into_iter().zip(&texts) {
         report.map_or(Ok(()), |report| report.write(text))?;
     }
     if args.json {

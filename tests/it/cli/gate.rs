@@ -109,7 +109,23 @@ fn a_slower_candidate_closes_the_gate_and_every_report_says_so() {
     write_side(&dir.join("old"), &launches(source, 12, 400e6, USUAL));
     write_side(&dir.join("new"), &launches(source, 12, 440e6, USUAL));
     let condition = ["--fail-if", "launch.total > +5%"];
-    let told = gate(dir, 4, &[&condition[..], &["--markdown", "gate.md", "--junit", "gate.xml"]].concat());
+    let told = gate(
+        dir,
+        4,
+        &[&condition[..], &["--markdown", "gate.md", "--junit", "gate.xml", "--html", "gate.html"]].concat(),
+    );
+    let html = fs::read_to_string(dir.join("gate.html")).unwrap();
+    assert!(
+        html.starts_with("<!doctype html>") && html.contains("<h1 class=\"closed\">The gate is closed"),
+        "{html}"
+    );
+    assert!(html.contains("<tr class=\"closes\"><td>launch.total</td>"), "{html}");
+    // Each of the 24 runs is drawn, and nothing is fetched from anywhere.
+    assert_eq!(html.matches("fill-opacity").count(), 24, "{html}");
+    assert!(
+        html.contains("What grew in the launches") && !html.contains("http") && !html.contains("<script"),
+        "{html}"
+    );
     assert!(told.contains("The gate is closed by the measure."), "{told}");
     assert!(told.contains("launch.total") && told.contains("closes"), "{told}");
     let markdown = fs::read_to_string(dir.join("gate.md")).unwrap();
@@ -214,7 +230,23 @@ fn hostile_names_stay_text_in_every_report() {
             write_launch(&dir.join(side).join(format!("{run}.txt")), 400_000 + slower + run, name);
         }
     }
-    gate(dir, 4, &["--fail-if", "slice.a* > +5%", "--markdown", "gate.md", "--junit", "gate.xml"]);
+    gate(
+        dir,
+        4,
+        &[
+            "--fail-if",
+            "slice.a* > +5%",
+            "--markdown",
+            "gate.md",
+            "--junit",
+            "gate.xml",
+            "--html",
+            "gate.html",
+        ],
+    );
+    let html = fs::read_to_string(dir.join("gate.html")).unwrap();
+    assert!(html.contains("slice.a]]&gt;&lt;b&gt;&amp;&quot;|`*\u{fffd}\u{fffd}[31m é"), "{html}");
+    assert!(!html.contains("<b>") && html.chars().all(|char| char == '\n' || !char.is_control()), "{html}");
     let junit = fs::read_to_string(dir.join("gate.xml")).unwrap();
     assert!(junit.contains("slice.a]]&gt;&lt;b&gt;&amp;&quot;|`*\u{fffd}\u{fffd}[31m é"), "{junit}");
     let is_plain = |char: char| char == '\n' || !char.is_control();
