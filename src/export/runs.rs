@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::FORMATS;
 use super::convert::{Conversion, ConversionOutput, ConvertError, ConvertRequest};
 use super::report_page::{PageData, PageTrace, TraceRole, begin_page, end_page};
 use crate::formats::unpack_budget::UnpackLimit;
@@ -77,14 +78,21 @@ pub(crate) fn runs_of(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     runs
 }
 
-/// The path without all endings of the file's name.
+/// An ending of two parts beside those of the outputs.
+const LONG_ENDINGS: [&str; 1] = [".trace.dat"];
+/// The endings of packed files.
+const PACKED: [&str; 3] = [".gz", ".zst", ".xz"];
+
+/// The path without the ending of the file's name: `a.1.dat` and `a.1.trace` are one run, `a.2.dat` another.
 fn run_name(file: &Path) -> OsString {
-    let name = file.file_name().unwrap_or(file.as_os_str());
-    let text = name.as_encoded_bytes();
+    let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+    let unpacked = PACKED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    let known = FORMATS.iter().flat_map(|format| format.endings).chain(&LONG_ENDINGS);
+    let ending = known.filter(|ending| unpacked.ends_with(**ending)).map(|ending| ending.len()).max();
     // A name that begins with a dot is no ending.
-    let end = text.iter().skip(1).position(|byte| *byte == b'.').map_or(text.len(), |dot| dot + 1);
-    let stem = String::from_utf8_lossy(&text[..end]).into_owned();
-    file.parent().unwrap_or(Path::new("")).join(stem).into_os_string()
+    let last = || unpacked.rfind('.').filter(|dot| *dot > 0).map_or(0, |dot| unpacked.len() - dot);
+    let length = ending.filter(|length| *length < unpacked.len()).unwrap_or_else(last);
+    file.parent().unwrap_or(Path::new("")).join(&unpacked[..unpacked.len() - length]).into_os_string()
 }
 
 /// The measures of the runs in these files. Files of one directory whose names differ in their endings
@@ -223,14 +231,34 @@ mod tests {
 
     #[test]
     fn files_of_one_base_name_are_one_run() {
-        let files =
-            ["a/run1.dat", "a/run2.pftrace", "b/run1.dat", "a/run1.trace", "a/.x.y"].map(PathBuf::from);
+        let files = [
+            "a/run1.dat",
+            "a/run2.pftrace",
+            "b/run1.dat",
+            "a/run1.trace",
+            "a/.x.y",
+            "a.1.dat",
+            "a.2.dat.gz",
+            "a.1.trace",
+            "a.2.trace",
+            "a.2.firefox.json",
+            "2026.11.24",
+        ]
+        .map(PathBuf::from);
         let runs = runs_of(&files);
         let names: Vec<Vec<&str>> =
             runs.iter().map(|run| run.iter().map(|file| file.to_str().unwrap()).collect()).collect();
         assert_eq!(
             names,
-            [vec!["a/run1.dat", "a/run1.trace"], vec!["a/run2.pftrace"], vec!["b/run1.dat"], vec!["a/.x.y"]]
+            [
+                vec!["a/run1.dat", "a/run1.trace"],
+                vec!["a/run2.pftrace"],
+                vec!["b/run1.dat"],
+                vec!["a/.x.y"],
+                vec!["a.1.dat", "a.1.trace"],
+                vec!["a.2.dat.gz", "a.2.trace", "a.2.firefox.json"],
+                vec!["2026.11.24"],
+            ]
         );
     }
 }
