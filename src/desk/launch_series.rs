@@ -1,5 +1,6 @@
 //! The launches of an app: one or many, or those of two apps in turn, and the statistics of their times.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -171,8 +172,12 @@ impl LaunchSeries<'_> {
                 let installed = versions.as_mut().map_or(Ok(()), |versions| versions.install(app.version));
                 match installed.and_then(|()| self.launch_app(app, &output)) {
                     Ok((outcome, launch)) => {
-                        results.add(&app.app, run, outcome);
-                        app.set.launches.push(launch);
+                        let took = launch.as_ref().map(MeasuredLaunch::short_text);
+                        results.add(&app.app, run, outcome, took.filter(|_| !is_single));
+                        match launch {
+                            Some(launch) => app.set.launches.push(launch),
+                            None => app.failed += 1,
+                        }
                     }
                     Err(error) if is_single => return Err(error),
                     Err(error) => {
@@ -183,16 +188,16 @@ impl LaunchSeries<'_> {
                 }
             }
         }
-        let statistics = SeriesStatistics::of(apps);
+        let statistics = SeriesStatistics::of(apps, is_single);
         Ok(if is_single { results.into_single(statistics) } else { results.into_series(statistics) })
     }
 
-    /// Launches an app once, and measures the launch.
+    /// Launches an app once, and measures the launch; there is none to measure where nothing was launched.
     fn launch_app(
         &self,
         app: &mut LaunchedApp,
         output: &Path,
-    ) -> Result<(DeviceOutcome, MeasuredLaunch), DeskError> {
+    ) -> Result<(DeviceOutcome, Option<MeasuredLaunch>), DeskError> {
         let LaunchSeries { request, target, recorder } = *self;
         if request.drop_caches {
             self.drop_caches()?;
@@ -210,6 +215,13 @@ impl LaunchSeries<'_> {
             launched: Some(app.package()),
         };
         let (mut outcome, delivered) = run_recorder(&run, target, output)?;
+        if let Some(reason) = not_launched(&outcome) {
+            let meanwhile =
+                format!("nothing was launched: {} is what was recorded meanwhile", output.display());
+            outcome.text = format!("nothing was launched: {reason}\n{}{meanwhile}\n", outcome.text);
+            outcome.json["not_launched"] = reason.into();
+            return Ok((outcome, None));
+        }
         if let Some(rights) = app.rights {
             outcome.text = rights_text(app.package(), rights) + &outcome.text;
             outcome.json["method_tracing"] = rights.name().into();
@@ -222,7 +234,7 @@ impl LaunchSeries<'_> {
             );
             outcome.completeness = outcome.completeness.with_loss(true);
         }
-        Ok((outcome, launch))
+        Ok((outcome, Some(launch)))
     }
 
     /// Has the device's kernel drop its caches of files.
@@ -236,6 +248,15 @@ impl LaunchSeries<'_> {
         }
         Ok(())
     }
+}
+
+/// Why nothing was launched, in the words of the device's `launch`; `None` where the app did start.
+fn not_launched(outcome: &DeviceOutcome) -> Option<String> {
+    if outcome.completeness != Completeness::Failed {
+        return None;
+    }
+    let said = outcome.text.lines().find(|line| line.contains(" did not start: "))?;
+    Some(said.trim().trim_start_matches("tracebridge: ").to_owned())
 }
 
 /// The output of one launch: the output itself, if there is one launch alone, else with the app's label (of
@@ -269,15 +290,33 @@ struct SeriesResults {
     /// Of each launch, also of those that failed.
     completeness: Vec<Completeness>,
     text: String,
+    /// The notes that a launch of the series has printed. Another launch with the same one does not repeat it.
+    notes: HashSet<String>,
     /// The JSON of each launch that did not fail.
     runs: Vec<Value>,
 }
 
 impl SeriesResults {
-    /// Adds the outcome of a launch of this app.
-    fn add(&mut self, app: &str, run: u32, outcome: DeviceOutcome) {
+    /// Adds the outcome of a launch of this app. `took` is what it took, for a launch of a series: such a launch
+    /// is told in one line, and notes that all launches have are told once.
+    fn add(&mut self, app: &str, run: u32, outcome: DeviceOutcome, took: Option<String>) {
         self.completeness.push(outcome.completeness);
-        self.text += &outcome.text;
+        match took {
+            None => self.text += &outcome.text,
+            Some(took) => {
+                let output = outcome.json["output"].as_str().unwrap_or_default();
+                let (own, notes): (Vec<&str>, Vec<&str>) =
+                    outcome.text.lines().partition(|line| is_of_one_launch(line, output));
+                // What was lost has a number of its own in each launch.
+                let (losses, notes): (Vec<&str>, Vec<&str>) =
+                    notes.into_iter().partition(|line| is_count(line));
+                let new = notes.into_iter().filter(|note| self.notes.insert((*note).to_owned()));
+                let notes: String = new.map(|note| format!("{note}\n")).collect();
+                let losses: String = losses.into_iter().map(|line| format!("{line}\n")).collect();
+                let name = own.iter().find(|line| line.starts_with(output)).copied().unwrap_or(output);
+                self.text += &format!("{notes}{name}: {took}\n{losses}");
+            }
+        }
         let mut object = outcome.json;
         object["app"] = json!(app);
         object["run"] = json!(run);
@@ -295,10 +334,23 @@ impl SeriesResults {
     /// The outcome of a launch alone: one object, as it is of `record`.
     fn into_single(mut self, mut statistics: SeriesStatistics) -> DeviceOutcome {
         let mut json = self.runs.pop().unwrap_or_default();
-        json["launch"] = statistics.json["sides"][0]["launches"][0].take();
+        let launch = statistics.json.pointer_mut("/sides/0/launches/0").map(Value::take);
+        json["launch"] = launch.unwrap_or_default();
         let completeness = self.completeness.pop().unwrap_or(Completeness::Failed);
         DeviceOutcome { completeness, text: self.text + &statistics.text, json }
     }
+}
+
+/// Whether a line of a launch's text is told for this launch alone: its output, the times of `am`, and the
+/// number of its events. All others are notes.
+fn is_of_one_launch(line: &str, output: &str) -> bool {
+    let is_time = line.starts_with("  ") && (line.contains("Time:") || line.contains("State:"));
+    line.starts_with(output) || is_time || line.contains(" CPUs, clock ")
+}
+
+/// Whether a line begins with a number: `  12 events lost`.
+fn is_count(line: &str) -> bool {
+    line.trim_start().starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The times of a series' launches, and the comparison of two apps.
@@ -311,7 +363,7 @@ struct SeriesStatistics {
 
 impl SeriesStatistics {
     /// Compares the apps, of which the launches are taken.
-    fn of(apps: &mut [LaunchedApp]) -> SeriesStatistics {
+    fn of(apps: &mut [LaunchedApp], is_single: bool) -> SeriesStatistics {
         let mut lines = Vec::new();
         let mut sides = Vec::new();
         for app in apps.iter() {
@@ -319,8 +371,10 @@ impl SeriesStatistics {
                 lines.push(format!("{} ({})", app.app, app.label));
             }
             lines.extend(app.set.lines());
-            if app.failed > 0 {
-                lines.push(format!("  {} launches failed", app.failed));
+            if app.failed > 0 && !is_single {
+                let launches =
+                    if app.failed == 1 { "1 launch".to_owned() } else { format!("{} launches", app.failed) };
+                lines.push(format!("  {launches} failed"));
             }
             let mut object = app.set.to_json();
             object["app"] = json!(app.app);
@@ -335,7 +389,7 @@ impl SeriesStatistics {
             lines.extend(compared.lines());
             json["comparison"] = compared.to_json().unwrap_or_default();
         }
-        SeriesStatistics { text: lines.join("\n") + "\n", json }
+        SeriesStatistics { text: lines.into_iter().map(|line| line + "\n").collect(), json }
     }
 }
 
@@ -430,11 +484,15 @@ mod tests {
         for (app, run, completeness) in
             [(0, 1, Completeness::Complete), (1, 1, Completeness::Lossy), (0, 2, Completeness::Complete)]
         {
-            results.add(&apps[app].app, run, outcome(completeness, "start\n"));
+            let text =
+                format!("a note\nstart-{run}.dat (trace.dat, 1 kB)\n  TotalTime: 300\n  {run} events lost\n");
+            let mut outcome = outcome(completeness, &text);
+            outcome.json["output"] = format!("start-{run}.dat").into();
+            results.add(&apps[app].app, run, outcome, Some("a cold launch, 300.000 ms".to_owned()));
             apps[app].set.launches.push(recorded_launch());
         }
         apps[1].failed = 1;
-        let outcome = results.into_series(SeriesStatistics::of(&mut apps));
+        let outcome = results.into_series(SeriesStatistics::of(&mut apps, false));
         assert_eq!(outcome.completeness, Completeness::Lossy);
         let json = &outcome.json;
         assert_eq!(json["runs"].as_array().unwrap().len(), 3, "{json}");
@@ -444,21 +502,46 @@ mod tests {
         assert_eq!(sides[0]["launches"].as_array().unwrap().len(), 2);
         assert!(sides[0]["spread"]["median_ns"].is_u64() && json["comparison"].is_object(), "{json}");
         let text = &outcome.text;
-        assert!(text.starts_with("start\nstart\nstart\ncom.a/.Main (a)\n2 launches, "), "{text}");
-        assert!(text.contains("\ncom.b (b)\n") && text.contains("  1 launches failed\n"), "{text}");
+        // A line for each launch; a note that all have is there once, and one that is another's is not lost.
+        assert!(
+            text.starts_with(
+                "a note\nstart-1.dat (trace.dat, 1 kB): a cold launch, 300.000 ms\n  1 events lost\n\
+                 start-1.dat (trace.dat, 1 kB): a cold launch, 300.000 ms\n  1 events lost\n\
+                 start-2.dat (trace.dat, 1 kB): a cold launch, 300.000 ms\n  2 events lost\n\
+                 com.a/.Main (a)\n2 launches, "
+            ),
+            "{text}"
+        );
+        assert!(text.contains("\ncom.b (b)\n") && text.contains("  1 launch failed\n"), "{text}");
     }
 
     #[test]
     fn one_launch_alone_is_one_object() {
         let mut apps = request(None, 1).apps();
         let mut results = SeriesResults::default();
-        results.add("com.a/.Main", 1, outcome(Completeness::Complete, "start\n"));
+        results.add("com.a/.Main", 1, outcome(Completeness::Complete, "start\n"), None);
         apps[0].set.launches.push(recorded_launch());
-        let outcome = results.into_single(SeriesStatistics::of(&mut apps));
+        let outcome = results.into_single(SeriesStatistics::of(&mut apps, true));
         assert_eq!(outcome.completeness, Completeness::Complete);
         assert_eq!((&outcome.json["output"], &outcome.json["app"]), (&"start".into(), &"com.a/.Main".into()));
         assert!(outcome.json["launch"]["total_ns"].is_u64(), "{}", outcome.json);
         assert!(outcome.json.get("runs").is_none());
+    }
+
+    #[test]
+    fn a_launch_that_am_refused_has_nothing_to_measure() {
+        let refused = "tracebridge: com.a/.Main did not start: Error type 3\nx.dat (trace.dat, 1 kB)\n";
+        let reason = not_launched(&outcome(Completeness::Failed, refused));
+        assert_eq!(reason.as_deref(), Some("com.a/.Main did not start: Error type 3"));
+        assert_eq!(not_launched(&outcome(Completeness::Complete, refused)), None);
+        let ended = "the recording ended (time) before the launch of com.a/.Main did\n";
+        assert_eq!(not_launched(&outcome(Completeness::Failed, ended)), None);
+        let mut apps = request(None, 1).apps();
+        apps[0].failed = 1;
+        let mut results = SeriesResults::default();
+        results.add("com.a/.Main", 1, outcome(Completeness::Failed, refused), None);
+        let single = results.into_single(SeriesStatistics::of(&mut apps, true));
+        assert_eq!((single.text.as_str(), &single.json["launch"]), (refused, &Value::Null));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Launches of an app in lines and JSON: one launch, the spread of several, and two sets compared.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -59,12 +60,25 @@ impl MeasuredLaunch {
         matches!(&self.extent, LaunchExtent::Launch(span) if span.is_named)
     }
 
-    /// The launch in lines for people.
+    /// The length of what was measured in one line: `a cold launch, 512.000 ms`.
+    pub fn short_text(&self) -> String {
+        let of_launch = |span: &LaunchSpan| {
+            let launch_type = span.launch_type.map(|launch_type| format!("a {} launch", launch_type.name()));
+            launch_type.unwrap_or_else(|| "a launch".to_owned())
+        };
+        let what = match &self.extent {
+            LaunchExtent::Launch(span) => of_launch(span),
+            LaunchExtent::MainThread => "no launch is marked".to_owned(),
+        };
+        format!("{what}, {}", ms(self.run.total_ns))
+    }
+
+    /// The launch in lines for people: what it was, its times to display and its largest causes. Where no
+    /// causes are known, the main thread's states, and what took most.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("{}: {}", self.extent.text(), ms(self.run.total_ns))];
         lines.extend(self.display_line());
-        lines.extend(figures(std::slice::from_ref(self)));
-        lines.extend(why_lines(std::slice::from_ref(self)));
+        lines.extend(where_time_went(std::slice::from_ref(self)));
         lines
     }
 
@@ -106,7 +120,7 @@ impl MeasuredLaunch {
 impl LaunchExtent {
     fn text(&self) -> String {
         let LaunchExtent::Launch(span) = self else {
-            return "sections of the main thread (no launch is marked)".to_owned();
+            return "no launch is marked; from the main thread's first section to its last".to_owned();
         };
         let from = match span.begins_with {
             "request" => "the request",
@@ -165,9 +179,32 @@ impl LaunchSet {
             let outliers: Vec<String> = spread.outliers.iter().map(outlier).collect();
             lines.push(format!("  outliers: {}", outliers.join(", ")));
         }
-        lines.extend(figures(&self.launches));
-        lines.extend(why_lines(&self.launches));
+        lines.extend(self.display_lines());
+        lines.extend(where_time_went(&self.launches));
         lines
+    }
+
+    /// The types of the launches, and their times to display, as far as they are known.
+    fn display_lines(&self) -> Vec<String> {
+        let spans = || {
+            self.launches.iter().filter_map(|launch| match &launch.extent {
+                LaunchExtent::Launch(span) => Some(span),
+                LaunchExtent::MainThread => None,
+            })
+        };
+        let mut types: BTreeMap<&str, usize> = BTreeMap::new();
+        for launch_type in spans().filter_map(|span| span.launch_type) {
+            *types.entry(launch_type.name()).or_default() += 1;
+        }
+        let types: Vec<String> = types.into_iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let spread = |name: &str, times: Vec<u64>| {
+            let Spread { least, median, most, .. } = Spread::new(&times)?;
+            Some(format!("{name} median {}, {} to {}", ms(median), ms(least), ms(most)))
+        };
+        let ttid = spread("TTID", spans().filter_map(|span| span.ttid).collect());
+        let ttfd = spread("TTFD", spans().filter_map(|span| span.ttfd).collect());
+        let types = (!types.is_empty()).then(|| types.join(", "));
+        [types, ttid, ttfd].into_iter().flatten().map(|line| format!("  {line}")).collect()
     }
 
     /// All launches for scripts, and their spread.
@@ -244,7 +281,13 @@ fn rows(launches: &[MeasuredLaunch], kind: MeasureKind) -> Vec<FigureRow<'_>> {
     rows
 }
 
-/// The lines that say where the time went: the main thread's states, the methods and slices that took most.
+/// The lines that say where the time went: the causes, where they are known.
+fn where_time_went(launches: &[MeasuredLaunch]) -> Vec<String> {
+    let causes = why_lines(launches);
+    if causes.is_empty() { figures(launches) } else { causes }
+}
+
+/// The main thread's states, and the methods and slices that took most.
 fn figures(launches: &[MeasuredLaunch]) -> Vec<String> {
     let total = median(launches.iter().map(|launch| launch.run.total_ns)).unwrap_or_default();
     let percent = |ns: u64| if total == 0 { 0.0 } else { ns as f64 * 100.0 / total as f64 };
@@ -260,11 +303,14 @@ fn figures(launches: &[MeasuredLaunch]) -> Vec<String> {
     for (kind, title) in [(MeasureKind::Method, "methods"), (MeasureKind::Slice, "slices")] {
         let rows = rows(launches, kind);
         if !rows.is_empty() {
-            lines.push(format!("  {title}, exclusive times of all threads:"));
+            // Threads run beside each other: together they may take longer than the launch.
+            lines.push(format!("  {title}, own time on all threads together:"));
         }
-        lines.extend(rows.iter().take(LINES_OF_A_KIND).map(|row| {
-            format!("  {:>14} {:>6.1} % {:>7}  {}", ms(row.ns), percent(row.ns), row.count, row.name)
-        }));
+        lines.extend(
+            rows.iter()
+                .take(LINES_OF_A_KIND)
+                .map(|row| format!("  {:>14} {:>7}  {}", ms(row.ns), row.count, row.name)),
+        );
     }
     lines
 }
@@ -310,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn one_launch_says_where_its_time_went() {
+    fn one_launch_without_known_causes_says_where_its_time_went() {
         let measures = [
             (MeasureKind::State, "running", 6_000_000),
             (MeasureKind::State, "sleeping", 4_000_000),
@@ -324,10 +370,10 @@ mod tests {
                 "from the request to the end of the launch: 10.000 ms",
                 "  a cold launch, TTID 9.000 ms",
                 "  main thread: running 6.000 ms (60 %), sleeping 4.000 ms (40 %)",
-                "  methods, exclusive times of all threads:",
-                "        3.000 ms   30.0 %       1  a.B.run",
-                "  slices, exclusive times of all threads:",
-                "        1.000 ms   10.0 %       1  inflate",
+                "  methods, own time on all threads together:",
+                "        3.000 ms       1  a.B.run",
+                "  slices, own time on all threads together:",
+                "        1.000 ms       1  inflate",
             ]
         );
     }
@@ -347,6 +393,9 @@ mod tests {
             "{lines:?}"
         );
         assert_eq!(lines[1], "  outliers: run 6 (60.000 ms)");
+        assert_eq!(lines[2], "  6 cold");
+        assert_eq!(lines[3], "  TTID median 9.000 ms, 9.000 ms to 9.000 ms");
+        assert_eq!(set.launches[5].short_text(), "a cold launch, 60.000 ms");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::adb::{Desk, abi};
 use support::scenario::{Era, Scenario};
+use support::schemas::Documents;
 use support::{Ran, tracebridge, write_program};
 
 /// `am` of a release that knows the options `$KNOWN`. `$HERE` is the directory of what it needs, and gets a
@@ -17,6 +18,11 @@ const AM: &str = r#"echo "am $*" >>HERE/calls
 known=" KNOWN "
 case $1 in
 start)
+    if [ -e HERE/gone ]; then
+        echo "Error type 3"
+        echo "Error: Activity class {com.app/com.app.Main} does not exist."
+        exit
+    fi
     shift
     while [ $# -gt 0 ]; do
         case $1 in
@@ -387,6 +393,51 @@ fn a_launch_on_a_phone_with_a_closed_tracefs_is_recorded_by_perfetto() {
     assert!(has("com.app") && has("sched/sched_switch") && !has("binder_driver"), "{config:?}");
     assert_eq!(fs::read_dir(phone.here.join("perfetto")).unwrap().count(), 0);
     assert!(!phone.here.join("tracebridge.d").exists());
+}
+
+#[test]
+fn where_am_starts_nothing_that_is_said_first_and_last() {
+    let Some(phone) = Phone::new(&FIFTEEN, "profileable") else { return };
+    fs::write(phone.here.join("gone"), "").unwrap();
+    let refusal = "nothing was launched: com.app/.Main did not start: Error type 3; Error: Activity class";
+    let ran = phone.desk.run("launch com.app --settle 0 sched -o x.pftrace").exited(1);
+    let said = ran.said();
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.iter().take(2).any(|line| line.starts_with(refusal)), "{said}");
+    assert_eq!(
+        lines.last(),
+        Some(&"nothing was launched: x.pftrace is what was recorded meanwhile"),
+        "{said}"
+    );
+    assert!(!said.contains("main thread") && phone.desk.path("x.pftrace").is_file(), "{said}");
+    let json: Value = serde_json::from_str(&phone.launch("sched --json -o y.pftrace", 1)).unwrap();
+    assert!(json["not_launched"].as_str().unwrap().contains("Error type 3"), "{json}");
+    assert_eq!(json["launch"], Value::Null, "{json}");
+    // Of a series each launch that failed is counted.
+    let said = phone.launch("sched -n 2 -o z.pftrace", 1);
+    assert!(said.contains("  2 launches failed"), "{said}");
+}
+
+#[test]
+fn a_series_has_a_line_for_each_launch_and_a_note_once() {
+    let Some(phone) = Phone::new(&FIFTEEN, "profileable") else { return };
+    let said = phone.launch("sched -n 3 --no-profile -o x.pftrace", 0);
+    assert_eq!(said.matches("recorded by the device's own perfetto").count(), 1, "{said}");
+    assert!(!said.contains("TotalTime"), "{said}");
+    for run in 1..4 {
+        assert_eq!(said.matches(&format!("x-{run}.pftrace (perfetto, ")).count(), 1, "{said}");
+    }
+    assert!(said.lines().count() < 25, "{said}");
+}
+
+#[test]
+fn what_adb_prints_as_json_has_the_form_of_the_published_schema() {
+    let Some(mut documents) = Documents::new() else { return };
+    let Some(phone) = Phone::new(&FIFTEEN, "profileable") else { return };
+    for words in [&["list", "--json"][..], &["stop", "--json"], &["mark", "--json", "instant", "x"]] {
+        documents.add_if_any("adb", &mut phone.desk.adb(words));
+    }
+    assert!(documents.check() >= 2);
 }
 
 #[test]

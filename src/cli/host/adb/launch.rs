@@ -34,8 +34,9 @@ is beside it with the ending .trace.
 Exit status: 0 complete; 1 the app did not start or its launch did not end; 3 events were lost, or there is no method
 trace.
 
-With -n or --against, each launch has an output of its own (start-1.pftrace, start-b-1.pftrace), and the medians, the
-spread and the outliers are printed; with three launches or more on each side, a change is told from noise.
+With -n, each launch has an output of its own (start-1.pftrace, start-2.pftrace …); with --against, those of the first
+app are start-a-1.pftrace …, those of the other one start-b-1.pftrace …. The medians, the spread and the outliers are
+printed; with three launches or more on each side, a change is told from noise.
 
   tracebridge adb launch com.example.app -o start.pftrace
   tracebridge adb launch com.example.app -n 10 --against com.example.app.beta
