@@ -10,8 +10,8 @@ use super::device::{RoomKeeper, Verification};
 use super::error::DeskError;
 use super::output_names::{is_capture, is_copy, local_name, numbered, stem, written_files};
 use super::targets::TargetDevice;
-use crate::export::OutputFormat;
 use crate::export::convert::{Conversion, ConvertError, ConvertRequest, Converted};
+use crate::export::{FORMATS, OutputFormat};
 use crate::output_file::{ScratchDir, dir_of, is_stdout};
 use crate::text::byte_size;
 use crate::trace_dat::recorder_stream;
@@ -75,8 +75,13 @@ pub fn check_output(output: &Path) -> Result<(), DeskError> {
     if is_stdout(output) {
         return Err(DeskError::Request("-o -: name a file; its ending names the format".into()));
     }
+    if output.is_dir() {
+        return Err(ConvertError::OutputIsDirectory { output: output.display().to_string() }.into());
+    }
     if OutputFormat::of_path(output).is_none() {
-        return Err(ConvertError::UnknownEnding { output: output.display().to_string() }.into());
+        let endings: Vec<&str> = FORMATS.iter().flat_map(|format| format.endings.iter().copied()).collect();
+        let output = output.display().to_string();
+        return Err(DeskError::UnknownEnding { output, endings: endings.join(" ") });
     }
     let dir = dir_of(output);
     if !fs::metadata(dir).map_err(local_error(dir))?.is_dir() {

@@ -19,6 +19,14 @@ pub enum DeskError {
     /// The request contradicts itself, or names a thing that there is not.
     #[error("{0}")]
     Request(Cow<'static, str>),
+    /// The output's ending names no format that a recording can become.
+    #[error("{output}: its ending names no format: name it by one of: {endings}")]
+    UnknownEnding {
+        /// The output's path as given.
+        output: String,
+        /// The endings that there are.
+        endings: String,
+    },
     /// A file of the host.
     #[error("{path}: {source}")]
     LocalFile {
@@ -147,7 +155,7 @@ impl DeskError {
     /// Whether the command line is wrong, and not the device or a file.
     pub fn is_usage(&self) -> bool {
         match self {
-            DeskError::Request(_) | DeskError::CommandUsage { .. } => true,
+            DeskError::Request(_) | DeskError::UnknownEnding { .. } | DeskError::CommandUsage { .. } => true,
             DeskError::Convert(error) => error.is_usage(),
             _ => false,
         }

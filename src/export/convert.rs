@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 
 use super::critical_path::WithCriticalPaths;
-use super::{ConversionLosses, Create, FORMATS, NamedOut, Out, OutputFormat, formats_that_hold, perfetto};
+use super::{
+    ConversionLosses, Create, FORMATS, NamedOut, Out, OutputFormat, TABLES_ENDING, formats_that_hold,
+    perfetto,
+};
 use crate::art::{Mapping, MappingError};
 use crate::clock::Clock;
 use crate::formats::chrome_json::ChromeJsonTrace;
@@ -107,6 +110,12 @@ impl<'a> Conversion<'a> {
     /// # Errors
     /// [`ConvertError`]; no output has been created.
     pub fn prepare(request: ConvertRequest<'a>) -> Result<Conversion<'a>, ConvertError> {
+        let files = files_of(request.inputs);
+        let read: Vec<&Path> = files.iter().map(PathBuf::as_path).chain(request.mapping).collect();
+        check_distinct(&read, &[request.output])?;
+        if request.output.is_dir() {
+            return Err(ConvertError::OutputIsDirectory { output: request.output.display().to_string() });
+        }
         let format = match request.format {
             Some(name) => OutputFormat::of_name(name)
                 .ok_or_else(|| ConvertError::UnknownFormat { name: name.to_owned() })?,
@@ -114,9 +123,6 @@ impl<'a> Conversion<'a> {
                 output: request.output.display().to_string(),
             })?,
         };
-        let files = files_of(request.inputs);
-        let read: Vec<&Path> = files.iter().map(PathBuf::as_path).chain(request.mapping).collect();
-        check_distinct(&read, &[request.output])?;
         let InputSet { inputs, omissions } = open_all(request.inputs, request.unpack_limit)?;
         // The traces of a directory have names of their own.
         let opened: Vec<&Path> = inputs.iter().filter(|i| !i.is_member).map(|i| Path::new(&i.name)).collect();
@@ -124,7 +130,7 @@ impl<'a> Conversion<'a> {
         let notes = omissions.iter().map(ToString::to_string).collect();
         let mapping =
             request.mapping.map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;
-        Ok(Conversion { request, format: format.for_inputs(&inputs), inputs, mapping, notes })
+        Ok(Conversion { request, format, inputs, mapping, notes })
     }
 
     /// Writes the output. It appears under its name once it is complete; if anything fails, the file that had
@@ -347,6 +353,12 @@ pub enum ConvertError {
         /// The output's path as given.
         output: String,
     },
+    /// The output's name is that of a directory.
+    #[error("{output}: is a directory: name a file in it, whose ending names the format")]
+    OutputIsDirectory {
+        /// The output's path as given.
+        output: String,
+    },
     /// Writing would destroy an input.
     #[error(transparent)]
     SameFile(#[from] SameFile),
@@ -414,15 +426,20 @@ impl ConvertError {
         is_window
             || matches!(
                 self,
-                UnknownFormat { .. } | UnknownEnding { .. } | ArchiveNeedsFile | ArchiveWithMapping
+                UnknownFormat { .. }
+                    | UnknownEnding { .. }
+                    | OutputIsDirectory { .. }
+                    | ArchiveNeedsFile
+                    | ArchiveWithMapping
             )
     }
 }
 
 /// Every format's name and endings, for messages.
-fn format_list() -> String {
+pub(crate) fn format_list() -> String {
     let formats = FORMATS.iter().map(|format| format!("{} ({})", format.name, format.endings.join(" ")));
-    formats.collect::<Vec<_>>().join(", ")
+    let tables = format!("tables ({TABLES_ENDING})");
+    formats.chain([tables]).collect::<Vec<_>>().join(", ")
 }
 
 /// The output of a conversion: a file that appears under its name once it is complete, or standard output.

@@ -26,8 +26,11 @@ use std::path::Path;
 
 use crate::art::Mapping;
 use crate::formats::input::Input;
-use crate::formats::{self, FormatId};
 use crate::timeline::TimelineSink;
+
+/// The ending of a directory of tables, which `convert` writes as a dataset has them of each trace. It is no row
+/// of [`FORMATS`], whose outputs are files.
+pub const TABLES_ENDING: &str = ".parquet";
 
 pub use held::{ConversionLosses, Held, formats_that_hold, matrix};
 
@@ -185,18 +188,6 @@ impl OutputFormat {
         let name = name.strip_suffix(b".gz").unwrap_or(&name);
         let is_of = |format: &&OutputFormat| format.endings.iter().any(|end| name.ends_with(end.as_bytes()));
         FORMATS.iter().find(is_of)
-    }
-
-    /// Replaces this format by another one that suits the inputs better: a page of ftrace texts also holds
-    /// the texts themselves, for other programs.
-    fn for_inputs(&'static self, inputs: &[Input]) -> &'static OutputFormat {
-        let is_text = |input: &Input| formats::identify(input).is_ok_and(FormatId::is_text);
-        match self.column {
-            held::HeldColumn::Report if inputs.iter().all(is_text) => {
-                OutputFormat::of_name("systrace-html").unwrap_or(self)
-            }
-            _ => self,
-        }
     }
 
     /// The format called `name`, or with the ending `name`.

@@ -308,6 +308,8 @@ impl<'o> Timeline<'o> {
         summary.explain = finding.trials.clone();
         summary.method_edges = 2 * counts.enters;
         self.summary.methods += counts.enters;
+        self.summary.traced_methods += trace.methods().len() as u64;
+        self.summary.traced_threads += trace.threads().len() as u64;
         self.summary.problems.add(counts.problems);
         for (kind, count) in counts.contents.iter() {
             self.summary.contents.add(kind, count);

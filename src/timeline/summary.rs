@@ -260,6 +260,12 @@ pub struct MergeSummary {
     pub markers: u64,
     /// Method enters, each of which has its exit in the output.
     pub methods: u64,
+    /// The methods in the method traces.
+    #[serde(skip)]
+    pub traced_methods: u64,
+    /// The threads in the method traces.
+    #[serde(skip)]
+    pub traced_threads: u64,
     /// Irregularities of the method traces' calls, such as exits without an enter. Calls whose enter is not
     /// recorded are left out of the output.
     pub problems: CallAnomalies,
@@ -283,6 +289,8 @@ impl MergeSummary {
             report,
             markers: 0,
             methods: 0,
+            traced_methods: 0,
+            traced_threads: 0,
             problems: CallAnomalies::default(),
             threads: 0,
             contents: DataCounts::default(),

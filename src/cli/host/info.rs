@@ -289,7 +289,7 @@ fn print_method_trace(out: &mut dyn Write, trace: &MethodTraceReport) -> io::Res
         None => writeln!(out, "  start: {} ns of a clock that the file does not name", trace.start_ns)?,
     }
     if let Some(elapsed) = trace.elapsed_ns {
-        writeln!(out, "  duration: {:.6} s", elapsed as f64 / 1e9)?;
+        writeln!(out, "  duration: {:.6} s, as the header says", elapsed as f64 / 1e9)?;
     }
     if let Some(vm) = &trace.vm {
         writeln!(out, "  runtime: {vm}")?;

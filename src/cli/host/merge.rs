@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::console::TerminalWriter;
 use crate::dataset::{self, LargeTables, TraceOptions};
 use crate::export::convert::{Conversion, ConvertError, ConvertRequest, Converted};
-use crate::export::{ConversionLosses, FORMATS};
+use crate::export::{ConversionLosses, FORMATS, TABLES_ENDING};
 use crate::formats;
 use crate::output_file::is_stdout;
 use crate::text::byte_size;
@@ -144,6 +144,10 @@ fn formats_help() -> String {
             format.viewers
         );
     }
+    help += &format!(
+        "  {:<13} {TABLES_ENDING}\n{:16}a directory of tables, which opens in DuckDB, pandas, Spark\n",
+        "parquet", ""
+    );
     help
 }
 
@@ -187,13 +191,13 @@ fn run(
 /// Whether the output is the directory of tables that a dataset has of each trace.
 fn is_tables(output: &OutputArgs) -> bool {
     match &output.format {
-        Some(format) => format.trim_start_matches('.') == TABLES_ENDING,
-        None => output.output.extension().is_some_and(|ending| ending == TABLES_ENDING),
+        Some(format) => format.trim_start_matches('.') == TABLES_FORMAT,
+        None => output.output.extension().is_some_and(|ending| ending == TABLES_FORMAT),
     }
 }
 
-/// The ending of a directory of tables.
-const TABLES_ENDING: &str = "parquet";
+/// The name of the format of a directory of tables: its ending without the dot.
+const TABLES_FORMAT: &str = TABLES_ENDING.split_at(1).1;
 
 /// Writes the tables of a trace as a directory, and prints the summary.
 fn write_tables(
@@ -230,7 +234,7 @@ fn write_tables(
     let printed = if write.json {
         print_json(
             to,
-            json!({ "path": path.to_string_lossy(), "format": TABLES_ENDING, "bytes": exported.bytes }),
+            json!({ "path": path.to_string_lossy(), "format": TABLES_FORMAT, "bytes": exported.bytes }),
             summary,
             &ConversionLosses::default(),
             is_lossy,
@@ -378,14 +382,9 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
             if count.gaps > 0 { format!(", {} gaps of unknown size", count.gaps) } else { String::new() };
         writeln!(to, "CPU {cpu}: {} events, {} lost{gaps}", count.events, count.lost)?;
     }
+    let events = report.events();
     let markers = summary.markers;
-    let methods = summary.methods;
-    let threads = summary.threads;
-    writeln!(
-        to,
-        "total: {} events, {markers} markers, {methods} methods, {threads} threads",
-        report.events()
-    )?;
+    writeln!(to, "total: {events} events, {markers} markers, {}", calls_and_threads(summary))?;
     let tracks = report.track_events;
     if tracks.total() > 0 {
         let slices = tracks.slices;
@@ -401,12 +400,24 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
             let [from, to_time] = [window.from_ns, window.to_ns].map(|ns| ns as f64 / 1e9);
             writeln!(to, "part: from {from:.6} s to {to_time:.6} s after the trace's begin")?;
         }
-        writeln!(to, "time: {:.6} s, clock {}", last.saturating_sub(first) as f64 / 1e9, summary.clock)?;
+        let seconds = last.saturating_sub(first) as f64 / 1e9;
+        writeln!(to, "time: {seconds:.6} s from the first event to the last, clock {}", summary.clock)?;
     }
     print_list(to, report.irregular.iter().map(|line| format!("irregular: {line}")))?;
     print_list(to, report.notes.iter().map(|note| format!("note: {note}")))?;
     let damage = report.damage.iter();
     print_list(to, damage.map(|damage| format!("damage at byte {}: {}", damage.offset, damage.what)))
+}
+
+/// How many method calls and threads there are: `93880 calls of 3688 methods, 111 threads`.
+fn calls_and_threads(summary: &MergeSummary) -> String {
+    let calls = summary.methods;
+    if summary.window.is_some() || summary.traced_methods == 0 {
+        return format!("{calls} method calls, {} threads", summary.threads);
+    }
+    // The threads of a method trace have no ids of the kernel where no recording tells them.
+    let threads = summary.threads.max(summary.traced_threads);
+    format!("{calls} calls of {} methods, {threads} threads", summary.traced_methods)
 }
 
 /// Prints what the output has no place for, how large it is, and how to open it.

@@ -46,6 +46,44 @@ fn method_calls_that_a_format_cannot_hold_are_counted_as_dropped_and_change_the_
 }
 
 #[test]
+fn a_summary_counts_calls_methods_and_threads_and_says_what_a_time_is_of() {
+    let dir = support::tempdir();
+    let methods = vec![Method::new("a.B", "one"), Method::new("a.B", "two"), Method::new("a.B", "three")];
+    let call = |thread, method, from| {
+        [
+            Record::new(thread, method, Action::Enter, from, from),
+            Record::new(thread, method, Action::Exit, from + 9, from + 9),
+        ]
+    };
+    let trace = ArtTrace {
+        threads: vec![(1, "main".into()), (2, "worker".into())],
+        methods,
+        records: [call(1, 0, 1), call(1, 1, 20), call(2, 2, 40), call(1, 0, 60)].concat(),
+        elapsed_us: 500,
+        ..ArtTrace::default()
+    };
+    fs::write(dir.path().join("app.trace"), trace.to_bytes()).unwrap();
+    let said = run_in(dir.path(), &["convert", "app.trace", "-o", "x.pftrace"]).exited(0).stdout;
+    assert!(said.contains("total: 0 events, 0 markers, 4 calls of 3 methods, 2 threads\n"), "{said}");
+    assert!(said.contains("time: 0.000068 s from the first event to the last, clock "), "{said}");
+    let info = run_in(dir.path(), &["info", "app.trace"]).exited(0).stdout;
+    assert!(info.contains("duration: 0.000500 s, as the header says\n"), "{info}");
+    assert!(info.contains("  methods: 3 (") && info.contains("  threads: 2 ("), "{info}");
+}
+
+#[test]
+fn the_help_names_the_files_that_are_written() {
+    let help = |words: &[&str]| tracebridge().args(words).arg("--help").run().exited(0).stdout;
+    for command in ["merge", "convert"] {
+        assert!(help(&[command]).contains("  parquet       .parquet\n"), "{command}");
+    }
+    let launch = help(&["adb", "launch"]);
+    for name in ["start-1.pftrace", "start-a-1.pftrace", "start-b-1.pftrace"] {
+        assert!(launch.contains(name), "no {name}: {launch}");
+    }
+}
+
+#[test]
 fn a_method_trace_alone_is_refused_by_a_format_without_methods_and_the_old_output_stays() {
     let dir = support::tempdir();
     recording_and_method_trace(dir.path());

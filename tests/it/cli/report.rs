@@ -99,8 +99,20 @@ fn a_page_holds_slices_states_wakers_counters_and_events_of_a_text() {
         tracks.iter().find(|t| t.is("instants", "events") && t.about["thread"] == thread(8)).unwrap();
     let text = |column: &str, less: i64| page.string(events.columns[column][0] - less);
     assert_eq!((text("name", 0), text("args", 1)), ("foo", "a=1 b=two"));
-    assert!(page.text.contains("<script class=\"trace-data\""), "a page of a text holds the text");
-    run_line(dir.path(), "convert a.html -o b.txt").exited(0);
+    // The page that other programs read, too, is another format.
+    assert!(!page.text.contains("<script class=\"trace-data\""));
+    for line in
+        ["convert a.txt -o a.systrace.html", "convert a.txt --format systrace-html -o a.systrace.html"]
+    {
+        run_line(dir.path(), line).exited(0);
+        run_line(dir.path(), "convert a.systrace.html -o b.txt").exited(0);
+    }
+    // A page of systrace becomes the report page by its ending, with every command.
+    for line in ["convert a.systrace.html -o c.html", "report a.systrace.html -o c.html"] {
+        run_line(dir.path(), line).exited(0);
+        let page = fs::read_to_string(dir.path().join("c.html")).unwrap();
+        assert!(!page.contains("<script class=\"trace-data\""), "{line}");
+    }
 }
 
 #[test]
@@ -133,8 +145,8 @@ fn names_cannot_break_out_of_the_page() {
     let text = page(dir.path(), "report a.txt -o a.html", "a.html");
     let want = String::from_utf8_lossy(name).into_owned();
     assert_eq!(slices(&text, "atrace"), [row(&want, 0, 1_000, 0, 0)]);
-    // The template ends one script, the directory one, and the text one.
-    assert_eq!(text.text.matches("</script").count(), 3);
+    // The template ends one script, and the directory one.
+    assert_eq!(text.text.matches("</script").count(), 2);
     assert!(!text.text.contains("alert(1)</script>"));
 }
 
