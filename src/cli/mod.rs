@@ -8,7 +8,7 @@ pub(crate) mod host;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 use tracebridge_core::cli::{ABOUT, exit, finish, recording_flags, units};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use tracebridge_device::{DeviceCommand, ProgramFlags};
@@ -30,11 +30,11 @@ struct Cli {
 #[derive(Subcommand)]
 #[allow(clippy::large_enum_variant)] // one value, made once from the command line
 enum Command {
+    #[command(flatten)]
+    Host(host::LoggedCommand),
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[command(flatten)]
     Device(DeviceCommand),
-    #[command(flatten)]
-    Host(host::LoggedCommand),
 }
 
 /// Runs the program with the process's arguments.
@@ -50,11 +50,13 @@ pub fn main() -> ExitCode {
             return Exit::Usage.into();
         }
     };
-    let cli = match Cli::try_parse_from(args) {
+    let parsed = host::command_line().try_get_matches_from(args);
+    let cli = match parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,
         Err(error) => {
-            host::print_usage_error(&error);
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Complete.into() };
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Complete };
+            host::print_usage_error(error);
+            return exit.into();
         }
     };
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -48,11 +48,11 @@ pub enum ProfileError {
         known: String,
     },
     /// Samples were to be compared with calls.
-    #[error("--diff compares samples with samples and method traces with method traces")]
+    #[error("--against compares samples with samples and method traces with method traces")]
     SamplesAgainstCalls,
     /// The weights of two files of samples are of different kinds.
     #[error(
-        "--diff needs one kind of weight, but the earlier file has {before}, and the later one {after}: see --event and --weight"
+        "--against needs one kind of weight, but the earlier file has {before}, and the later one {after}: see --event and --weight"
     )]
     OtherWeights {
         /// The unit of the earlier file's weights.
@@ -110,13 +110,13 @@ pub enum ProfileError {
     #[error("--from must lie before --to")]
     EmptyWindow,
     /// A comparison was requested with more than one later trace.
-    #[error("--diff compares one trace with another: name one trace beside it")]
+    #[error("--against compares one trace with another: name one trace beside it")]
     SeveralTracesToCompare,
     /// An output file was requested for more than one trace.
     #[error("an output file holds one trace: name one, or print a table, JSON or CSV of several")]
     SeveralTracesInOneFile,
     /// A comparison was requested in an output that has no form for it.
-    #[error("--diff goes with a table, --json, --csv, --folded and --flamegraph")]
+    #[error("--against goes with a table, --json, --csv, --folded and --flamegraph")]
     NoComparisonInThisOutput,
     /// `dmtracedump` was given more than one trace.
     #[error("one trace at a time; -d OTHER compares two")]

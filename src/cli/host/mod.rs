@@ -6,6 +6,7 @@ mod browser;
 mod dataset;
 mod dmtracedump;
 mod gate;
+mod help;
 mod info;
 mod interrupt;
 mod log_output;
@@ -13,9 +14,11 @@ mod merge;
 mod messages;
 mod old_names;
 mod profile;
+mod profile_files;
 mod profile_options;
 mod progress_bar;
 mod report;
+mod usage_error;
 mod why;
 
 use std::fs;
@@ -23,18 +26,15 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
-use super::exit::UsageError;
 use super::{Exit, units};
-use crate::console::{TerminalWriter, complain};
-use crate::formats::input::Input;
+use crate::console::TerminalWriter;
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::formats::{self, FormatId};
 use progress_bar::ProgressBar;
 
 pub use old_names::translate;
+pub use usage_error::print_usage_error;
 
 /// The commands of the host.
 #[derive(Subcommand)]
@@ -63,10 +63,7 @@ impl HostCommand {
             HostCommand::Open(args) => report::open(args),
             HostCommand::Why(args) => why::run(args),
             HostCommand::Info(args) => info::run(args),
-            HostCommand::Profile(args) => match profile_options::check(&args) {
-                Ok(()) => profile::run(*args),
-                Err(why) => Err(UsageError::from(why).into()),
-            },
+            HostCommand::Profile(args) => run_profile(*args),
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
             HostCommand::Dataset(args) => dataset::run(args),
             HostCommand::Gate(args) => gate::run(args),
@@ -75,6 +72,14 @@ impl HostCommand {
         interrupt::settle();
         result
     }
+}
+
+/// Runs `profile`, once its options go together.
+fn run_profile(mut args: profile::ProfileArgs) -> anyhow::Result<Exit> {
+    profile_files::take_output(&mut args)?;
+    profile_options::check(&args)?;
+    profile_files::check_endings(&args)?;
+    profile::run(args)
 }
 
 /// A command of the host, with the flag `-v` that all of them and their subcommands have.
@@ -95,7 +100,8 @@ impl Subcommand for LoggedCommand {
     fn augment_subcommands(command: Command) -> Command {
         let own = HostCommand::augment_subcommands(Command::new("host"));
         let names: Vec<String> = own.get_subcommands().map(|own| own.get_name().to_owned()).collect();
-        names.into_iter().fold(HostCommand::augment_subcommands(command), |command, name| {
+        let commands = HostCommand::augment_subcommands(command).mut_subcommand("adb", help::with_host_hints);
+        names.into_iter().fold(commands, |command, name| {
             command.mut_subcommand(name, |own| own.arg(log_output::verbose_flag()))
         })
     }
@@ -127,67 +133,18 @@ impl FromArgMatches for LoggedCommand {
 
 /// The definition of the command line, for manual pages and shell completions.
 pub fn command_line() -> Command {
-    <super::Cli as clap::CommandFactory>::command()
+    help::in_groups(<super::Cli as clap::CommandFactory>::command())
 }
 
 /// The same as it is on Windows and macOS, which have no tracefs: without the commands that record there.
 pub fn host_command_line() -> Command {
-    let whole = command_line();
+    let whole = <super::Cli as clap::CommandFactory>::command();
     let empty = Command::new("tracebridge")
         .version(env!("CARGO_PKG_VERSION"))
         .about(whole.get_about().cloned().unwrap_or_default())
         .subcommand_required(true)
         .arg_required_else_help(true);
-    LoggedCommand::augment_subcommands(empty)
-}
-
-/// Prints an error of the command line, and what one probably wants instead where a file stands in a place
-/// where none belongs.
-pub fn print_usage_error(error: &clap::Error) {
-    let words = || std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    match (error.kind(), error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::InvalidArg)) {
-        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word)), _) if is_path(word) => {
-            suggest_commands(word);
-        }
-        (ErrorKind::UnknownArgument, _, Some(ContextValue::String(word)))
-            if !word.starts_with('-') && words().next().is_some_and(|command| command == "convert") =>
-        {
-            let _ = error.print();
-            complain(format_args!(
-                "\nconvert takes one input, and -o before the output: tracebridge convert IN -o OUT.pftrace\n\
-                 merge puts several inputs into one file: tracebridge merge IN {word} -o OUT.pftrace"
-            ));
-        }
-        _ => _ = error.print(),
-    }
-}
-
-/// Whether a word is the name of a file, or looks like one.
-fn is_path(word: &str) -> bool {
-    Path::new(word).exists() || word.contains(['/', '.', '\\'])
-}
-
-/// Says which commands read a file, where its name stands in a command's place (`tracebridge app.trace`).
-fn suggest_commands(word: &str) {
-    let path = Path::new(word);
-    if !path.exists() {
-        return complain(format_args!("tracebridge: {word}: is no command, and no such file is here"));
-    }
-    // What is read from a pipe would be missing later.
-    let input = path.is_file().then(|| Input::open(path).ok()).flatten();
-    let commands = match input.map(|input| formats::identify(&input)) {
-        Some(Ok(FormatId::MethodTrace)) => {
-            ["open FILE", "info FILE", "profile FILE", "convert FILE -o OUT.pftrace"].as_slice()
-        }
-        Some(Ok(_)) => {
-            &["open FILE", "info FILE", "convert FILE -o OUT.pftrace", "merge FILE APP.trace -o OUT.pftrace"]
-        }
-        _ => &["info FILE"],
-    };
-    complain(format_args!("tracebridge: {word} is a file, and no command comes before it. Perhaps:"));
-    for command in commands {
-        complain(format_args!("  tracebridge {}", command.replace("FILE", word)));
-    }
+    help::in_groups(LoggedCommand::augment_subcommands(empty))
 }
 
 /// The limit on memory that every command with input files has.

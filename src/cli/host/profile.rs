@@ -10,6 +10,7 @@ use super::MemoryArgs;
 use super::dmtracedump::ClockArg;
 use super::messages::Messages;
 use super::progress_bar::ProgressBar;
+use super::report::say_what_was_taken;
 use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::profile::{
@@ -35,7 +36,8 @@ use crate::profile::{
     tracebridge profile app.trace --thread main --top 20\n  \
     tracebridge profile app.trace --tree --threshold 5\n  \
     tracebridge profile app.trace --flamegraph flame.svg --clock cpu\n  \
-    tracebridge profile after.trace --diff before.trace --by class\n  \
+    tracebridge profile app.trace -o calls.speedscope.json\n  \
+    tracebridge profile after.trace --against before.trace --by class\n  \
     tracebridge profile release.trace --mapping mapping.txt --method 'com.example.*' --calls")]
 pub struct ProfileArgs {
     /// Method traces; each one is profiled by itself
@@ -91,7 +93,10 @@ pub struct ProfileArgs {
     #[command(flatten)]
     pub(super) memory: MemoryArgs,
     /// Compare with this earlier trace: show which rows are slower, faster, new or gone, largest change first
-    #[arg(long, value_name = "TRACE")]
+    #[arg(long, value_name = "OLD")]
+    pub(super) against: Option<PathBuf>,
+    /// The older name of --against
+    #[arg(long, value_name = "OLD", conflicts_with = "against")]
     pub(super) diff: Option<PathBuf>,
     /// Restore obfuscated names, inlined methods and lines from the mapping.txt of R8 or ProGuard
     #[arg(long, value_name = "FILE")]
@@ -113,11 +118,15 @@ pub struct ProfileArgs {
     /// Print CSV; times in ns
     #[arg(long, help_heading = "Outputs")]
     pub(super) csv: bool,
+    /// Write a file as its ending says: .svg is a flame graph, .folded folded stacks, .dot and .png a call graph,
+    /// .speedscope.json, .firefox.json and .pb.gz files for speedscope.app, profiler.firefox.com and pprof
+    #[arg(short, long, value_name = "FILE", help_heading = "Outputs")]
+    pub(super) output: Option<PathBuf>,
     /// Write folded stacks to FILE (`-` is stdout), one line for each path; times in µs (ns if the trace has
     /// ns)
     #[arg(long, value_name = "FILE", help_heading = "Outputs")]
     pub(super) folded: Option<PathBuf>,
-    /// Draw a flame graph; with --diff slower methods are red and faster ones are blue
+    /// Draw a flame graph; with --against slower methods are red and faster ones are blue
     #[arg(long, value_name = "SVG", help_heading = "Outputs")]
     pub(super) flamegraph: Option<PathBuf>,
     /// Show methods of this package in the app's colour in --flamegraph; can be given several times [default:
@@ -197,6 +206,9 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn run(args: ProfileArgs) -> anyhow::Result<Exit> {
+    if let Some(old) = &args.diff {
+        say_what_was_taken(std::slice::from_ref(old));
+    }
     let bar = ProgressBar::of(&args.traces);
     let mut results = super::results(&bar);
     let mut messages = Messages::default();
@@ -222,7 +234,7 @@ impl ProfileArgs {
         let window_ns = has_window.then(|| self.from.map_or(0, ns)..self.to.map_or(u64::MAX, ns));
         ProfileRequest {
             traces: self.traces,
-            earlier: self.diff,
+            earlier: self.against.or(self.diff),
             mapping: self.mapping,
             unpack_limit: self.memory.limit(),
             clock: self.clock.map(ClockArg::index),

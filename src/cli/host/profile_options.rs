@@ -2,6 +2,7 @@
 //! its name, so that nobody takes a result for what it is not.
 
 use super::profile::{ProfileArgs, RowArg};
+use crate::cli::exit::UsageError;
 
 /// Outputs: a set of the kinds below.
 type Outputs = u16;
@@ -56,7 +57,7 @@ struct Given {
 }
 
 /// All options that select or shape a result.
-fn options(args: &ProfileArgs) -> [Given; 31] {
+fn options(args: &ProfileArgs) -> [Given; 33] {
     let given = |name, is_given, goes_with, used_by| Given { name, is_given, goes_with, used_by };
     // The whole result depends on such an option, so that every output must use it.
     let selects = |name, is_given, used_by| given(name, is_given, used_by, used_by);
@@ -72,6 +73,7 @@ fn options(args: &ProfileArgs) -> [Given; 31] {
         selects("--to", args.to.is_some(), ALL),
         selects("--mapping", args.mapping.is_some(), ALL),
         selects("--method", args.method.is_some(), ROWS),
+        selects("--against", args.against.is_some(), ROWS | STACKS),
         selects("--diff", args.diff.is_some(), ROWS | STACKS),
         given("--threshold", args.threshold.is_some(), ALL & !(TABLE | CSV), TREES | GRAPHS),
         given("--merge-threads", args.merge_threads, FILES, STACKS),
@@ -85,6 +87,8 @@ fn options(args: &ProfileArgs) -> [Given; 31] {
         given("--bottom-up", args.bottom_up, BOTTOM_UP | JSON, BOTTOM_UP),
         given("--json", args.json, JSON | TREES, JSON),
         selects("--csv", args.csv, CSV),
+        // It has become the option of its ending.
+        given("--output", args.output.is_some(), FILES, FILES),
         given("--folded", args.folded.is_some(), FILES, FOLDED),
         given("--flamegraph", args.flamegraph.is_some(), FILES, FLAMEGRAPH),
         given("--dot", args.dot.is_some(), FILES, DOT),
@@ -113,8 +117,9 @@ fn contradiction(args: &ProfileArgs) -> Option<String> {
     let refused =
         |option: &str, other: &str, why: &str| Some(format!("{option} does not go with {other}: {why}"));
     match () {
-        () if args.calls && args.diff.is_some() => {
-            refused("--calls", "--diff", "a comparison has no callers and callees")
+        () if args.calls && (args.against.is_some() || args.diff.is_some()) => {
+            let option = if args.diff.is_some() { "--diff" } else { "--against" };
+            refused("--calls", option, "a comparison has no callers and callees")
         }
         () if args.calls && by_other => {
             refused("--calls", "--by", "only methods have callers and callees (--by method)")
@@ -133,7 +138,7 @@ fn contradiction(args: &ProfileArgs) -> Option<String> {
 ///
 /// # Errors
 /// A sentence that names the option that is not.
-pub(super) fn check(args: &ProfileArgs) -> Result<(), String> {
+pub(super) fn check(args: &ProfileArgs) -> Result<(), UsageError> {
     let outputs = outputs(args);
     for option in options(args).into_iter().filter(|option| option.is_given) {
         let beside = outputs & !option.goes_with;
@@ -142,13 +147,12 @@ pub(super) fn check(args: &ProfileArgs) -> Result<(), String> {
         }
         let with = names(if beside == 0 { outputs } else { beside });
         let refusal = format!("{} does not go with {with}", option.name);
-        return Err(if NAMES.contains(&option.name) {
-            refusal
-        } else {
-            format!("{refusal}; it goes with {}", names(option.used_by))
-        });
+        let is_output = NAMES.contains(&option.name);
+        let hint =
+            if is_output { String::new() } else { format!("; it goes with {}", names(option.used_by)) };
+        return Err(UsageError::from(refusal + &hint));
     }
-    contradiction(args).map_or(Ok(()), Err)
+    contradiction(args).map_or(Ok(()), |contradiction| Err(contradiction.into()))
 }
 
 /// The names of outputs as a list.

@@ -12,6 +12,7 @@ use super::browser;
 use super::merge::{PlaceArgs, WriteArgs, conversion_error, request, write_timeline};
 use super::progress_bar::ProgressBar;
 use crate::cli::Exit;
+use crate::cli::exit::UsageError;
 use crate::console::{complain, say};
 use crate::export::convert::ConvertRequest;
 use crate::export::explain::grown;
@@ -35,13 +36,16 @@ const GROWN_LINES: usize = 5;
 #[derive(Parser)]
 pub struct ReportArgs {
     /// The files to show together; - is standard input
-    #[arg(required = true)]
+    #[arg(required_unless_present_any = ["against", "diff"])]
     inputs: Vec<PathBuf>,
     /// Compare with these older runs of the same program: the page says what got slower or faster, and why
     ///
     /// Files whose names differ in their endings alone are one run (launch.dat, launch.trace). With three
     /// runs or more on each side, changes are told from noise.
     #[arg(long, value_name = "OLD", num_args = 1..)]
+    against: Vec<PathBuf>,
+    /// The older name of --against
+    #[arg(long, value_name = "OLD", num_args = 1.., conflicts_with = "against")]
     diff: Vec<PathBuf>,
     /// Where to write [default: the first file's name with .html, in this directory]
     #[arg(long, short, value_name = "OUT.html")]
@@ -71,11 +75,44 @@ pub struct OpenArgs {
 
 /// Runs `report`.
 pub fn report(args: ReportArgs) -> anyhow::Result<Exit> {
+    let (option, old) =
+        if args.diff.is_empty() { ("--against", &args.against) } else { ("--diff", &args.diff) };
+    if args.inputs.is_empty() {
+        return Err(nothing_to_compare(option, old).into());
+    }
     let output = args.output.unwrap_or_else(|| page_name(&args.inputs).into());
     if !args.diff.is_empty() {
-        return write_comparison(&args.inputs, &args.diff, &output, &args.write, &args.place);
+        say_what_was_taken(&args.diff);
+    }
+    if !old.is_empty() {
+        return write_comparison(&args.inputs, old, &output, &args.write, &args.place);
     }
     write_page(&args.inputs, &output, &args.write, &args.place)
+}
+
+/// Says which files `--diff`, the older name of `--against`, has taken.
+pub(super) fn say_what_was_taken(old: &[PathBuf]) {
+    complain(format_args!(
+        "tracebridge: --diff took {} as the older side (its name is --against now)",
+        list(old)
+    ));
+}
+
+/// The error of a comparison whose option has taken all files.
+fn nothing_to_compare(option: &str, old: &[PathBuf]) -> UsageError {
+    let (new, rest) = match old {
+        [older, .., newer] => (newer.display().to_string(), older.display().to_string()),
+        _ => ("NEW".to_owned(), list(old)),
+    };
+    UsageError::from(format!(
+        "{option} took {} as the older side, and nothing is left to compare with it: tracebridge report {new} --against \
+         {rest}",
+        list(old)
+    ))
+}
+
+fn list(files: &[PathBuf]) -> String {
+    files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Runs `open`.

@@ -584,6 +584,29 @@ fn the_table_of_devices_has_what_each_is() {
 }
 
 #[test]
+fn what_was_pushed_is_removed_and_that_is_said() {
+    let Some(desk) = Desk::one() else { return };
+    desk.run("push").exited(0);
+    let cleaned = desk.run("clean").exited(0);
+    let binary = desk.server.dir("S1").join("tracebridge");
+    assert_eq!(cleaned.stdout, format!("removed: {}\n", binary.display()), "{cleaned}");
+    assert!(!binary.exists());
+    assert_eq!(desk.run("clean").exited(0).stdout, "nothing to remove\n");
+}
+
+#[test]
+fn one_device_is_taken_once_and_a_recorder_that_runs_is_ended_by_the_hosts_command() {
+    let Some(desk) = Desk::one() else { return };
+    let twice = desk.run("record sched -t 50ms -s S1,S1 -o x.dat").exited(0);
+    assert_eq!(
+        (twice.stdout.lines().count() > 0, desk.outputs()),
+        (true, vec!["x.dat".to_owned()]),
+        "{twice}"
+    );
+    assert_said(desk.run("start busy"), 1, "end it with `tracebridge adb stop`");
+}
+
+#[test]
 fn a_running_app_is_profiled_and_its_method_trace_fetched() {
     let Some(desk) = Desk::one() else { return };
     let calls = desk.path("calls");
@@ -615,7 +638,8 @@ fn a_running_app_is_profiled_and_its_method_trace_fetched() {
 fn a_mistake_is_told_before_anything_is_recorded() {
     let Some(desk) = Desk::one() else { return };
     for (line, status, words) in [
-        ("record sched -o x.xyz", 2, "its ending names no format"),
+        ("record sched -o x.xyz", 2, "its ending names no format: name it by one of: .pftrace"),
+        ("dump -o binaries", 2, "binaries: is a directory: name a file in it"),
         ("record sched -o missing/x.dat", 1, "missing"),
         ("record sched -o -", 2, "name a file"),
         ("record sched -t 0", 2, "a recording takes longer than that"),

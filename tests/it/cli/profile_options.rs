@@ -183,7 +183,7 @@ fn options_that_nothing_would_use_are_refused_with_what_they_go_with() {
             "--top does not go with --png and --svg; it goes with",
         ),
         (&["--from", "2s", "--to", "1s"], "--from must lie before --to"),
-        (&["app.trace", "--diff", "app.trace"], "--diff compares one trace with another"),
+        (&["app.trace", "--diff", "app.trace"], "--against compares one trace with another"),
         (&["app.trace", "--folded", "x"], "an output file holds one trace"),
     ] {
         let refusal = outcome(dir.path(), options).expect_err(said);

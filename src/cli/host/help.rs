@@ -1,0 +1,82 @@
+//! The help of the program: its commands by where they act, and the help of `adb` in the words of the host.
+
+use clap::{Arg, Command};
+
+use crate::desk::host_hints;
+
+/// The commands of the host, by where they act.
+const GROUPS: [(&str, &[&str]); 2] = [
+    ("Commands for attached devices, from this computer:", &["adb"]),
+    (
+        "Commands for files:",
+        &["open", "info", "why", "report", "profile", "merge", "convert", "gate", "dataset", "dmtracedump"],
+    ),
+];
+
+/// The title of all other commands.
+const ON_THIS_MACHINE: &str =
+    "Commands that record this machine itself, as on a device (a phone on adb: tracebridge adb COMMAND):";
+
+/// Has `--help` list the commands of the program by where they act, those of the device last.
+pub(super) fn in_groups(program: Command) -> Command {
+    let abouts: Vec<(String, String)> = program
+        .get_subcommands()
+        .map(|own| (own.get_name().to_owned(), own.get_about().map(ToString::to_string).unwrap_or_default()))
+        .collect();
+    let width = abouts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let line = |(name, about): &(String, String)| format!("  {name:width$}  {about}\n");
+    let is_listed = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let mut text = "{about}\n\n{usage-heading} {usage}\n".to_owned();
+    for (title, names) in GROUPS {
+        let of_group = names.iter().filter_map(|name| abouts.iter().find(|(own, _)| own == name));
+        text += &format!("\n{title}\n{}", of_group.map(line).collect::<String>());
+    }
+    let others: String = abouts.iter().filter(|(name, _)| !is_listed(name)).map(line).collect();
+    if !others.is_empty() {
+        text += &format!("\n{ON_THIS_MACHINE}\n{others}");
+    }
+    program.help_template(text + "\nOptions:\n{options}\n\n`tracebridge help COMMAND` explains a command.")
+}
+
+/// The command with the host's commands in the help of its flags, of which many are the device's too.
+pub(super) fn with_host_hints(command: Command) -> Command {
+    let hinted = |arg: Arg| {
+        let help = arg.get_help().map(|help| host_hints(&help.to_string()));
+        let long_help = arg.get_long_help().map(|help| host_hints(&help.to_string()));
+        let arg = if let Some(help) = help { arg.help(help) } else { arg };
+        if let Some(help) = long_help { arg.long_help(help) } else { arg }
+    };
+    command.mut_args(hinted).mut_subcommands(with_host_hints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::host::{command_line, host_command_line};
+
+    #[test]
+    fn every_command_is_listed_once_and_those_of_a_device_last() {
+        let mut program = command_line();
+        let help = program.render_help().to_string();
+        // clap's own command has a line below them.
+        for own in program.get_subcommands().filter(|own| own.get_name() != "help") {
+            let line = format!("\n  {} ", own.get_name());
+            assert_eq!(help.matches(&line).count(), 1, "{}: {help}", own.get_name());
+        }
+        let place = |name: &str| help.find(&format!("\n  {name} ")).unwrap();
+        assert!(place("adb") < place("open") && place("dmtracedump") < help.len(), "{help}");
+        #[cfg(target_os = "linux")]
+        assert!(place("gate") < help.find(ON_THIS_MACHINE).unwrap() && place("gate") < place("record"));
+        let host = host_command_line().render_help().to_string();
+        assert!(!host.contains("\n  record ") && !host.contains(ON_THIS_MACHINE), "{host}");
+    }
+
+    #[test]
+    fn the_help_of_adb_names_commands_of_the_host() {
+        let program = command_line();
+        let record = program.find_subcommand("adb").unwrap().find_subcommand("record").unwrap();
+        let help = record.clone().render_long_help().to_string();
+        assert!(help.contains("`tracebridge adb list` shows them"), "{help}");
+        assert!(!help.contains("`tracebridge list`"), "{help}");
+    }
+}
