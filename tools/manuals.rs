@@ -16,6 +16,29 @@ use std::path::PathBuf;
 use clap_complete::Shell;
 use tracebridge::internals::{command_line, host_command_line};
 
+/// A page as `man` shows it so that its examples can be copied: text is not stretched to both margins, words are
+/// not divided, and indented lines stay as they are.
+fn for_man(page: &str) -> String {
+    // In a locale without UTF-8, man leaves out the one character that no ASCII terminal has. A period at the
+    // start of a line would be a command to it.
+    let page = page.replace('…', r"\&...");
+    let mut out = String::new();
+    let mut is_filled = true;
+    for line in page.lines() {
+        let is_example = line.starts_with("  ");
+        if is_example == is_filled {
+            out += if is_example { ".nf\n" } else { ".fi\n" };
+            is_filled = !is_example;
+        }
+        out += line;
+        out.push('\n');
+        if line.starts_with(".TH ") {
+            out += ".ad l\n.nh\n";
+        }
+    }
+    out
+}
+
 fn main() -> io::Result<()> {
     let (options, directories): (Vec<_>, Vec<_>) =
         std::env::args_os().skip(1).partition(|word| word == "--host-commands-only");
@@ -27,10 +50,8 @@ fn main() -> io::Result<()> {
     fs::create_dir_all(&completions)?;
     clap_mangen::generate_to(definition(), &pages)?;
     for page in fs::read_dir(&pages)? {
-        // In a locale without UTF-8, man leaves out the one character that no ASCII terminal has. A period at
-        // the start of a line would be a command to it.
         let page = page?.path();
-        fs::write(&page, fs::read_to_string(&page)?.replace('…', r"\&..."))?;
+        fs::write(&page, for_man(&fs::read_to_string(&page)?))?;
     }
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
         clap_complete::generate_to(shell, &mut definition(), "tracebridge", &completions)?;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use support::{Command, Ran, tracebridge};
+use support::{Command, Ran, listed_commands, tracebridge};
 
 /// Runs a program on a file, which must succeed. `None`, loudly, where the program is not installed.
 fn load(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
@@ -20,6 +20,16 @@ fn load_in(locale: &str, program: &str, arguments: &[&str], file: &Path) -> Opti
     Some(Ran::new(format!("{command:?}"), out).exited(0).said())
 }
 
+/// The command lines that `--help` of a command has as examples.
+fn examples(command: &str) -> Vec<String> {
+    if command == "atrace" {
+        return Vec::new();
+    }
+    let help = tracebridge().args([command, "--help"]).run().exited(0).stdout;
+    let lines = help.lines().filter(|line| line.starts_with("  tracebridge "));
+    lines.map(|line| line.trim_start().to_owned()).collect()
+}
+
 #[test]
 fn man_and_the_shells_load_what_the_build_writes() {
     let dir = support::tempdir();
@@ -29,9 +39,7 @@ fn man_and_the_shells_load_what_the_build_writes() {
 
     // Every command that --help lists has a page, which says what --help says.
     let help = tracebridge().arg("--help").run().stdout;
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let commands: Vec<&str> =
-        commands.take_while(|line| !line.is_empty()).filter_map(|l| l.split_whitespace().next()).collect();
+    let commands = listed_commands(&help);
     assert!(commands.len() > 10 && commands.contains(&"profile"), "{help}");
     for command in commands.iter().filter(|command| **command != "help") {
         let page = dir.path().join(format!("man1/tracebridge-{command}.1"));
@@ -39,6 +47,9 @@ fn man_and_the_shells_load_what_the_build_writes() {
         for locale in ["C", "C.UTF-8"] {
             let Some(text) = load_in(locale, "man", &["--warnings", "-l"], &page) else { continue };
             assert!(text.contains("OPTIONS") && !text.contains("warning:"), "{command} in {locale}: {text}");
+            for example in examples(command) {
+                assert!(text.contains(&example), "{command} in {locale}: not as it is: {example}: {text}");
+            }
         }
     }
     if let Some(text) = load("man", &["-l"], &dir.path().join("man1/tracebridge-profile.1")) {
