@@ -110,6 +110,21 @@ def tested(text, names, rows):
     return names, rows[: int(most[1])] if most else rows
 
 
+def check_sides(text, opened, key, old, new):
+    """Ends the program if a query compares two values of a tag and there are no traces of one of them."""
+    compares = re.search(r"\b(FROM|JOIN)\s+side\b", text) and not re.search(r"\bside AS \(", text)
+    if not compares and not re.search(r"\b(old|new)_value\b", text):
+        return
+    _, rows = opened.run(f"SELECT DISTINCT value FROM tag WHERE key = {quoted(key)} ORDER BY value")
+    values = [row[0] for row in rows]
+    there = f"the values of {key} are: {', '.join(values)}" if values else f"no trace has the tag {key} (--key)"
+    for option, value in [("--old", old), ("--new", new)]:
+        if not value:
+            sys.exit(f"query: this query compares two sets of traces: {option} names one by its {key}; {there}")
+        if value not in values:
+            sys.exit(f"query: {option} {value}: no trace has {key}={value}; {there}")
+
+
 def plain(value):
     """A number with decimal places as a float, whatever the engine counts in."""
     return float(value) if isinstance(value, Decimal) else value
@@ -142,7 +157,7 @@ def print_table(names, rows):
 
 
 def main():
-    dataset, sql, engine, master, form, picture, *parameters = sys.argv[1:]
+    dataset, sql, engine, master, form, empty, picture, *parameters = sys.argv[1:]
     if "://" not in dataset and not any(Path(dataset).glob("day=*/part=*")):
         sys.exit(f"query: {dataset}: holds no trace: tracebridge dataset add adds some")
     try:
@@ -152,6 +167,7 @@ def main():
         sys.exit(f"query: {sys.executable} has no package {error.name}: run {setup}")
     try:
         text = query_text(sql)
+        check_sides(text, opened, *parameters)
         names, rows = tested(text, *opened.run(text))
     except (opened.errors, OSError) as error:
         sys.exit(f"query: {error}")
@@ -168,6 +184,10 @@ def main():
         writer.writerows([csv_cell(value) for value in row] for row in rows)
     else:
         print_table(names, rows)
+    if not rows:
+        print("query: there are no rows", file=sys.stderr)
+        if empty == "fails":
+            sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 use std::fs;
 
 use support::launch_scenario::{NoiseSource, USUAL, launches};
-use support::python::{python_with, query};
+use support::python::{python_with, query, query_of};
 use support::run_in;
 
 use super::gate::{text_of_frames, write_launch};
@@ -113,6 +113,25 @@ fn queries_tell_ttid_and_late_frames_of_each_build() {
     assert!(budget[0].starts_with("com.example,,48,40,6,"), "{budget:?}");
     let regression = query(&["--old", "1", "--new", "2", "launch-regression"]);
     let names: Vec<&str> = regression.iter().map(|line| line.split(',').next().unwrap()).collect();
+    // A build that is missing or unknown is answered with those that there are.
+    for (args, words) in [
+        (&["launch-regression"][..], "--old names one by its build; the values of build are: 1, 2"),
+        (&["--old", "1", "slice-regression"], "--new names one by its build"),
+        (
+            &["--old", "1", "--new", "9", "launch-regression"],
+            "no trace has build=9; the values of build are: 1, 2",
+        ),
+        (
+            &["--key", "day", "--old", "1", "--new", "2", "methods-changed"],
+            "no trace has the tag day (--key)",
+        ),
+    ] {
+        let refused = query_of(dir, &[&["lab"], args].concat()).exited(1);
+        assert!(refused.stderr.contains(words) && refused.stdout.is_empty(), "{args:?}: {refused}");
+    }
+    let empty = ["lab", "--old", "1", "--new", "2", "methods-changed"];
+    query_of(dir, &empty).exited(0);
+    query_of(dir, &[&["--fail-on-empty"], &empty[..]].concat()).exited(1);
     // One hot launch a side is too few.
     assert_eq!(names, ["com.example (cold)"], "{regression:?}");
 }

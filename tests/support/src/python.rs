@@ -31,9 +31,15 @@ pub fn python_with(module: &str) -> Option<String> {
     None
 }
 
-/// Runs `scripts/query` in this directory.
+/// Runs `scripts/query` in this directory, which must succeed.
 #[track_caller]
 pub fn query(dir: &Path, args: &[&str]) -> crate::Ran {
+    query_of(dir, args).exited(0)
+}
+
+/// Runs `scripts/query` in this directory.
+#[track_caller]
+pub fn query_of(dir: &Path, args: &[&str]) -> crate::Ran {
     let mut command = Command::new(crate::project_dir().join("scripts/query"));
-    command.current_dir(dir).env("TRACEBRIDGE_PYTHON", python()).args(args).run().exited(0)
+    command.current_dir(dir).env("TRACEBRIDGE_PYTHON", python()).args(args).run()
 }
