@@ -78,6 +78,34 @@ fn the_csv_of_a_query_holds_no_formula_and_no_control_character() {
     assert_eq!(out.stdout.trim_end(), said, "{out}");
 }
 
+#[test]
+fn the_figures_of_the_readme_and_of_their_page_come_from_one_file() {
+    let dir = support::tempdir();
+    let root = dir.path();
+    for part in ["scripts", "docs"] {
+        fs::create_dir(root.join(part)).unwrap();
+    }
+    for file in ["scripts/figures", "docs/figures.json", "docs/figures.md", "README.md"] {
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), root.join(file)).unwrap();
+    }
+    let figures = |args: &[&str]| Command::new("python3").arg(root.join("scripts/figures")).args(args).run();
+    figures(&["--check"]).exited(0);
+    // A figure that is changed by hand is found, and written anew from the file.
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    fs::write(root.join("README.md"), readme.replace("bare `write(2)`: ", "bare `write(2)`: 1")).unwrap();
+    let found = figures(&["--check"]).exited(1);
+    assert!(found.stderr.contains("README.md: run scripts/figures"), "{found}");
+    figures(&[]).exited(0);
+    assert_eq!(fs::read_to_string(root.join("README.md")).unwrap(), readme);
+    // A value has one place, and a size is that of the bytes.
+    figures(&["--set", "device-binary.arm64-v8a=901048", "marker.write=260 ns"]).exited(0);
+    for page in ["README.md", "docs/figures.md"] {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        assert!(text.contains("0.90 MB (arm64)") && text.contains("bare `write(2)`: 260 ns"), "{text}");
+    }
+    assert!(figures(&["--set", "nonsense=1"]).exited(1).stderr.contains("the names are"));
+}
+
 /// The faults of one run, some tens of seconds; docs/faults.md says how to inject more.
 const FAULTS: u32 = 400;
 
