@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use support::{project_dir, tracebridge};
+use support::{listed_commands, project_dir, tracebridge};
 
 /// So many command lines are found at least: fewer, and this test would have gone blind.
 const MIN_COMMAND_LINES: usize = 100;
@@ -80,7 +80,7 @@ fn a_command_or_an_option_that_does_not_exist_is_found() {
 }
 
 /// The names of the README and of the pages in docs/.
-fn pages() -> Vec<String> {
+pub fn pages() -> Vec<String> {
     let in_docs = fs::read_dir(project_dir().join("docs")).unwrap();
     let in_docs = in_docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
     let mut pages: Vec<String> = in_docs.filter(|name| name.ends_with(".md")).collect();
@@ -98,9 +98,7 @@ struct Help {
 
 impl Help {
     fn parse(text: &str) -> Help {
-        let listed = text.lines().skip_while(|line| *line != "Commands:").skip(1);
-        let listed = listed.take_while(|line| !line.is_empty());
-        let commands = listed.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+        let commands = listed_commands(text).into_iter().map(str::to_owned).collect();
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let words = text.split(|c| !is_name(c)).filter(|word| word.starts_with('-'));
         Help { commands, options: words.map(str::to_owned).collect() }
