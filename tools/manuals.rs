@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use clap_complete::Shell;
 use tracebridge::internals::{command_line, host_command_line};
 
-/// A page as `man` shows it so that its examples can be copied: text is not stretched to both margins, words are
-/// not divided, and indented lines stay as they are.
+/// A page as `man` shows it so that its examples can be copied: text is not stretched to both margins, words
+/// are not divided, and indented lines stay as they are.
 fn for_man(page: &str) -> String {
     // In a locale without UTF-8, man leaves out the one character that no ASCII terminal has. A period at the
     // start of a line would be a command to it.

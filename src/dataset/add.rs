@@ -60,9 +60,9 @@ pub enum AddedEvent<'a> {
     KeepsTag(&'a KeptTag),
 }
 
-/// Adds traces to a dataset. A trace that the dataset has gets the tags whose keys it lacks, and is left as it
-/// is otherwise. Files that cannot be taken are
-/// reported to `report`, and named in the table `rejected`. At the end small parts are combined.
+/// Adds traces to a dataset. A trace that the dataset has gets the tags whose keys it lacks, and is left as
+/// it is otherwise. Files that cannot be taken are reported to `report`, and named in the table `rejected`.
+/// At the end small parts are combined.
 ///
 /// # Errors
 /// [`DatasetError`] where the dataset cannot be written. What was published until then stays.

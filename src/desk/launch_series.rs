@@ -290,15 +290,16 @@ struct SeriesResults {
     /// Of each launch, also of those that failed.
     completeness: Vec<Completeness>,
     text: String,
-    /// The notes that a launch of the series has printed. Another launch with the same one does not repeat it.
+    /// The notes that a launch of the series has printed. Another launch with the same one does not repeat
+    /// it.
     notes: HashSet<String>,
     /// The JSON of each launch that did not fail.
     runs: Vec<Value>,
 }
 
 impl SeriesResults {
-    /// Adds the outcome of a launch of this app. `took` is what it took, for a launch of a series: such a launch
-    /// is told in one line, and notes that all launches have are told once.
+    /// Adds the outcome of a launch of this app. `took` is what it took, for a launch of a series: such a
+    /// launch is told in one line, and notes that all launches have are told once.
     fn add(&mut self, app: &str, run: u32, outcome: DeviceOutcome, took: Option<String>) {
         self.completeness.push(outcome.completeness);
         match took {

@@ -28,8 +28,8 @@ use crate::art::Mapping;
 use crate::formats::input::Input;
 use crate::timeline::TimelineSink;
 
-/// The ending of a directory of tables, which `convert` writes as a dataset has them of each trace. It is no row
-/// of [`FORMATS`], whose outputs are files.
+/// The ending of a directory of tables, which `convert` writes as a dataset has them of each trace. It is no
+/// row of [`FORMATS`], whose outputs are files.
 pub const TABLES_ENDING: &str = ".parquet";
 
 pub use held::{ConversionLosses, Held, formats_that_hold, matrix};

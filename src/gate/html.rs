@@ -1,4 +1,5 @@
-//! A judgement as one HTML page that opens offline, with the runs of both sides drawn: to hang on a pull request.
+//! A judgement as one HTML page that opens offline, with the runs of both sides drawn: to hang on a pull
+//! request.
 
 use std::fmt::Write as _;
 

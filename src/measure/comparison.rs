@@ -107,8 +107,8 @@ struct ComparisonRow {
     new_count: u64,
     /// The p-value of the Mann-Whitney test.
     p: Option<f64>,
-    /// The same, corrected for the other rows of the comparison; that of the total, which is a question of its
-    /// own, as it is.
+    /// The same, corrected for the other rows of the comparison; that of the total, which is a question of
+    /// its own, as it is.
     p_adjusted: Option<f64>,
     noise: Option<bool>,
     /// The smallest p-value that the numbers of this row can give.
@@ -145,9 +145,9 @@ impl Comparison {
         [&mut self.stages, &mut self.states, &mut self.methods, &mut self.slices]
     }
 
-    /// Corrects the p-values of all rows for each other: of twenty rows of unchanged programs one would be told
-    /// from noise by chance. `least_p` is the smallest p-value, one-sided, that so many runs give: where even
-    /// that is too large for so many rows, nothing can be said.
+    /// Corrects the p-values of all rows for each other: of twenty rows of unchanged programs one would be
+    /// told from noise by chance. `least_p` is the smallest p-value, one-sided, that so many runs give: where
+    /// even that is too large for so many rows, nothing can be said.
     fn correct(&mut self, least_p: f64) {
         let mut tested: Vec<&mut ComparisonRow> =
             self.rows().into_iter().flatten().filter(|row| row.p.is_some()).collect();

@@ -38,9 +38,9 @@ enum DatasetCommand {
 /// Add traces to a dataset
 ///
 /// Takes what merge and profile read. A method trace NAME.trace and the one other file NAME.… beside it are
-/// one trace: launch writes such pairs. A trace that the dataset has, by its contents, gets the tags that it lacks.
-/// Traces appear whole: those of one part together, up to 64. After a kill, the same command again adds
-/// what is missing. Where a day has many small parts, they are combined.
+/// one trace: launch writes such pairs. A trace that the dataset has, by its contents, gets the tags that it
+/// lacks. Traces appear whole: those of one part together, up to 64. After a kill, the same command again
+/// adds what is missing. Where a day has many small parts, they are combined.
 ///
 /// The directory of another dataset among the files stands for its traces, which keep their tags.
 ///

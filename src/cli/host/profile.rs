@@ -118,8 +118,9 @@ pub struct ProfileArgs {
     /// Print CSV; times in ns
     #[arg(long, help_heading = "Outputs")]
     pub(super) csv: bool,
-    /// Write a file as its ending says: .svg is a flame graph, .folded folded stacks, .dot and .png a call graph,
-    /// .speedscope.json, .firefox.json and .pb.gz files for speedscope.app, profiler.firefox.com and pprof
+    /// Write a file as its ending says: .svg is a flame graph, .folded folded stacks, .dot and .png a call
+    /// graph, .speedscope.json, .firefox.json and .pb.gz files for speedscope.app, profiler.firefox.com and
+    /// pprof
     #[arg(short, long, value_name = "FILE", help_heading = "Outputs")]
     pub(super) output: Option<PathBuf>,
     /// Write folded stacks to FILE (`-` is stdout), one line for each path; times in µs (ns if the trace has

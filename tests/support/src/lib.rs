@@ -80,7 +80,8 @@ pub fn tracebridge() -> Command {
     Command::new(binary())
 }
 
-/// The commands that a text of help lists: each of its lists begins with a title such as "Commands for files:".
+/// The commands that a text of help lists: each of its lists begins with a title such as "Commands for
+/// files:".
 pub fn listed_commands(help: &str) -> Vec<&str> {
     let lists = help.split("\n\n").filter(|list| list.starts_with("Commands") && list.contains(":\n"));
     let lines = lists.flat_map(|list| list.lines().skip(1));

@@ -92,8 +92,8 @@ pub struct RecordSelection {
     /// Leave the recorder's own threads out of the trace
     #[arg(long)]
     pub exclude_self: bool,
-    /// Leave out, with a note, what is named and unknown here: categories and events. Without this flag a name
-    /// that this kernel does not know is an error
+    /// Leave out, with a note, what is named and unknown here: categories and events. Without this flag a
+    /// name that this kernel does not know is an error
     #[arg(long)]
     pub lenient: bool,
     /// Take the buffer over from another recorder or flight recorder, which ends its recording

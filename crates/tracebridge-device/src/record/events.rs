@@ -105,8 +105,8 @@ fn category_events() -> Vec<String> {
 }
 
 /// Resolves categories and events. A category that is none, and an event that this kernel does not have, are
-/// errors, or notes if `is_lenient`. A category whose events this kernel does not have, and what this user may
-/// not switch on, are notes, as long as something is left to record.
+/// errors, or notes if `is_lenient`. A category whose events this kernel does not have, and what this user
+/// may not switch on, are notes, as long as something is left to record.
 pub(crate) fn select_events(
     tracefs: &Tracefs,
     names: &[String],
