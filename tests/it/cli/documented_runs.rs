@@ -149,7 +149,7 @@ impl Sandbox {
         for run in 1..10 {
             for (side, dirs) in [(60, ["main", "monday"]), (80, ["branch", "today"])] {
                 let launch = launch(side + run);
-                dirs.map(|dir| fs::write(self.path(&format!("{dir}/{run}.dat")), &launch.dat).unwrap());
+                let _ = dirs.map(|dir| fs::write(self.path(&format!("{dir}/{run}.dat")), &launch.dat));
                 let label = if side == 60 { "a" } else { "b" };
                 fs::write(self.path(&format!("start-{label}-{run}.dat")), &launch.dat).unwrap();
             }
@@ -211,13 +211,13 @@ fn launch(seed: u64) -> support::launch_scenario::LaunchFiles {
 /// one line.
 fn lines(page: &str) -> Vec<String> {
     let mut found = Vec::new();
-    let mut language = None;
+    let mut language: Option<&str> = None;
     let mut loops = 0;
     for line in page.replace("\\\n", " ").lines() {
         match (line.trim_start().strip_prefix("```"), language) {
-            (Some(name), None) => language = Some(name.to_owned()),
+            (Some(name), None) => language = Some(name),
             (Some(_), Some(_)) => language = None,
-            (None, Some(ref name)) if name == "sh" || name == "yaml" => {
+            (None, Some("sh" | "yaml")) => {
                 let step = line.trim();
                 let step = step.strip_prefix("- ").unwrap_or(step);
                 let step = step.strip_prefix("run: ").unwrap_or(step);
