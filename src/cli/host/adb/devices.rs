@@ -103,7 +103,11 @@ mod tests {
     fn a_device_that_answers_late_has_its_row_below_the_others() {
         let device = |serial: &str, model: &str| {
             let details = [model, "15", "x86", "no", "part"].map(str::to_owned);
-            ListedDevice { serial: serial.to_owned(), details: Ok(details), json: Value::Null }
+            ListedDevice {
+                serial: serial.to_owned(),
+                details: DeviceDetails::Usable(details),
+                json: Value::Null,
+            }
         };
         let mut table = Table::default();
         let first = table.lines(&[device("S1", "Pixel 3a")]);
