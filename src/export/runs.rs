@@ -1,6 +1,6 @@
 //! Reads the files of runs, and measures each: for the page of a comparison, for launches and for the gate.
-//! [`compare`] is `report NEW --against OLD` as one library call: it measures every run of both sets, and writes
-//! a page with the typical run of each and the comparison.
+//! [`compare`] is `report NEW --against OLD` as one library call: it measures every run of both sets, and
+//! writes a page with the typical run of each and the comparison.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -185,10 +185,10 @@ pub(crate) struct AppNames {
 }
 
 impl AppNames {
-    /// The names that a timeline tells. The package in the device's list counts, and without one the process's
-    /// own name. Where that is the kernel's 15 characters, or the name from before the process belonged to its app, it is the package of a launch
-    /// that the process handled, else the only package or process of the timeline that the kernel may have
-    /// cut to it.
+    /// The names that a timeline tells. The package in the device's list counts, and without one the
+    /// process's own name. Where that is the kernel's 15 characters, or the name from before the process
+    /// belonged to its app, it is the package of a launch that the process handled, else the only package or
+    /// process of the timeline that the kernel may have cut to it.
     pub fn new(tasks: &Tasks, launches: &[Launch]) -> AppNames {
         let listed = tasks.packages.iter().map(|(pid, package)| (*pid, package.name.clone()));
         let mut whole: HashMap<i32, String> = listed.collect();

@@ -95,7 +95,7 @@ fn with_true_tips(mut error: clap::Error, program: &Command, words: &[String]) -
     error
 }
 
-/// What one probably wants who gives a command an argument that it does not take.
+/// The argument or option that the user probably means by an argument that the command does not take.
 fn tip_for_argument(word: &str, program: &Command, words: &[String]) -> Option<String> {
     let mut command = program;
     let mut depth = 0;

@@ -283,8 +283,9 @@ struct TextBlock {
 /// The note about a text whose lines are sorted.
 const OUT_OF_ORDER: &str = "the lines were not in order of time";
 
-/// The lines that may hold a marker: they contain one of the names that [`EventClassifier`] takes for one. The
-/// names are looked for in the whole text, which takes a small part of the time that reading its lines takes.
+/// The lines that may hold a marker: they contain one of the names that [`EventClassifier`] takes for one.
+/// The names are looked for in the whole text, which takes a small part of the time that reading its lines
+/// takes.
 fn marker_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let names = [&b"mark_write"[..], b"print:", b" 0:"];
     let mut places = names.map(|name| memchr::memmem::find_iter(text, name).peekable());

@@ -66,7 +66,7 @@ pub enum Hostility {
     HugeFiles,
     /// Files are larger than any disk, and what is fetched has no end.
     EndlessHugeFiles,
-    /// What is fetched is longer than announced: it has no end.
+    /// A file that is fetched is longer than announced: it has no end.
     EndlessFiles,
     /// A file that is fetched comes byte by byte, a byte now and then.
     FilesTrickle,

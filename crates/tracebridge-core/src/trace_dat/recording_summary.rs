@@ -185,7 +185,9 @@ impl RecordingSummary {
     /// The summary as text for people, with the sums of all CPUs, ending with a newline. The capture's path
     /// is not in it.
     pub fn text_of_sums(&self) -> String {
-        let (events, cpus, clock) = (self.events(), self.cpus.len(), &self.clock);
+        let events = self.events();
+        let cpus = self.cpus.len();
+        let clock = &self.clock;
         let mut out = match &self.ended_by {
             // It takes no time: the events are those that the buffer held.
             RecordingEndReason::Dump => format!("  {events} events on {cpus} CPUs, clock {clock}\n"),
