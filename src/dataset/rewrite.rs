@@ -201,7 +201,7 @@ pub(super) fn add_tags(
             }
             tagged.traces += usize::from(new.len() > before);
         }
-        if new.len() > 0 {
+        if !new.is_empty() {
             let mut files = PartFiles::create(dataset.path()).map_err(DatasetError::io(dataset.path()))?;
             copy_rows(std::slice::from_ref(&part), &mut files, |_| true)?;
             files.add(&new).map_err(DatasetError::io(files.dir()))?;

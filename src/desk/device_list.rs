@@ -57,7 +57,7 @@ pub fn list_devices(show: &mut dyn FnMut(Vec<ListedDevice>)) -> Result<usize, De
         });
     };
     thread::scope(|scope| {
-        let asking = Builder::new().spawn_scoped(scope, &ask_all).ok();
+        let asking = Builder::new().spawn_scoped(scope, ask_all).ok();
         if asking.is_none() {
             ask_all();
         }

@@ -83,12 +83,12 @@ fn with_true_tips(mut error: clap::Error, program: &Command, words: &[String]) -
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
             }
         }
-        (ErrorKind::InvalidSubcommand, _, Some(name)) if words.first() == Some(&name) => {
-            if adb_command(program, &name).is_some() && !is_path(&name) {
-                error.remove(ContextKind::SuggestedSubcommand);
-                let tip = StyledStr::from(device_tip(&name));
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
-            }
+        (ErrorKind::InvalidSubcommand, _, Some(name))
+            if words.first() == Some(&name) && adb_command(program, &name).is_some() && !is_path(&name) =>
+        {
+            error.remove(ContextKind::SuggestedSubcommand);
+            let tip = StyledStr::from(device_tip(&name));
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
         }
         _ => {}
     }

@@ -34,7 +34,7 @@ fn the_text_that_the_kernel_itself_printed_becomes_a_trace_dat_and_the_same_text
     let dir = support::tempdir();
     let source = dir.path().join("kernel.txt");
     fs::write(&source, KernelPages::printed("events")).unwrap();
-    let files = chain(dir.path(), &source, &["txt", "dat", "txt", "html", "txt"]);
+    let files = chain(dir.path(), &source, &["txt", "dat", "txt", "systrace.html", "txt"]);
     let kernel = events(&KernelPages::printed("events"));
     assert!(kernel.len() > 100);
     // The first conversion adds the column of the process; all later ones keep every byte.
