@@ -292,6 +292,11 @@ fn a_flight_recorder_goes_on_after_its_command_and_ends_with_every_knob_back() {
         if let Some(lines) = reported(capture) {
             assert!(lines > 100);
         }
+        // Nothing is measured in a buffer that records.
+        let text =
+            tracebridge().args(["convert", "--format", "systrace", "-o", "-"]).arg(capture).run().stdout;
+        let own = text.lines().filter(|line| line.contains("prev_comm=tracebridge")).count();
+        assert!(own < 1000, "{command} left {own} switches of its own");
         if command == "dump" {
             run_programs(100);
         }

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
-use super::event_cost;
-use super::tracefs::{Tracefs, read_whole};
+use super::tracefs::read_whole;
 use crate::trace_dat::{Affinity, CpuQuota, CpuSpeed, MachineFacts, MappedInode};
 
 /// The most control groups that are read: Android has one for each process.
@@ -18,11 +17,9 @@ const MAX_GROUPS: usize = 4096;
 const MAX_NEW_PROCESSES: usize = 64;
 const MAX_FILES: usize = 1500;
 
-/// Reads the facts that are known before the recording starts, which must not run yet: what an event costs is
-/// measured.
-pub(super) fn begin(tracefs: &Tracefs) -> MachineFacts {
-    let event_cost = event_cost::measure(tracefs);
-    MachineFacts { cpus: cpu_speeds(), quotas: quotas(), event_cost, ..MachineFacts::default() }
+/// Reads the facts that are known before the recording starts.
+pub(super) fn begin() -> MachineFacts {
+    MachineFacts { cpus: cpu_speeds(), quotas: quotas(), ..MachineFacts::default() }
 }
 
 /// Completes the facts of [`begin`] at the end of the recording. `threads` are the threads of programs,

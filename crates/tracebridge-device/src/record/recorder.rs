@@ -153,6 +153,7 @@ impl<'a> PreparedRecording<'a> {
             timeout.set_max_stall(duration.max(MIN_HEAD_STALL));
         }
         let mut session = RecordingSession::open(&settings, &applied, &plan.target, &timeout)?;
+        session.measure_event_cost();
         if !plan.target.is_stream() {
             settings.set_capture(&plan.target.path)?;
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::capture::{CaptureFile, CaptureTarget, FinalState, RecordingOutput};
 use super::cpu_reader::{CpuReadCount, CpuReaders, CpuStats, ReadLimit};
+use super::event_cost;
 use super::interruptible_writer::WriteTimeout;
 use super::machine_facts;
 use super::metadata::{self, TaskNames};
@@ -96,7 +97,7 @@ impl RecordingSession {
         let head = metadata.v6(&vec![Default::default(); shown]);
         let slots = HeadSlots::find(&head, cpu_ids.len());
         // To a user with few rights each refused attempt would be logged.
-        let facts = (!applied.restricted).then(|| machine_facts::begin(&tracefs));
+        let facts = (!applied.restricted).then(machine_facts::begin);
         let output: Box<dyn RecordingOutput> = if target.is_stream() {
             Box::new(StreamOutput::begin(&head, shown, layout.size as usize, timeout)?)
         } else {
@@ -122,6 +123,14 @@ impl RecordingSession {
             read_before,
             described_ids: metadata.event_ids(),
         })
+    }
+
+    /// Measures what an event costs, for the facts about the machine. Tracing must be off: the switches that
+    /// are measured would be recorded, and push older events out of a flight recorder's buffer.
+    pub(crate) fn measure_event_cost(&mut self) {
+        if let Some(facts) = &mut self.facts {
+            facts.event_cost = event_cost::measure(&self.tracefs);
+        }
     }
 
     /// The number of CPUs that have a ring buffer. CPUs are named by their indices among these.
