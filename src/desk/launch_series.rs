@@ -12,7 +12,7 @@ use super::error::DeskError;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult};
 use super::output_names::before_ending;
 use super::recorder_choice::{ChosenRecorder, RecorderChoice, TraceSelection};
-use super::recording::{RecorderRun, run_recorder};
+use super::recording::{RecorderRun, run_recorder, say_without_frame_timeline};
 use super::targets::{TargetDevice, Targets};
 use super::user_interface::UserInterface;
 use crate::android::methods_refused;
@@ -215,6 +215,7 @@ impl LaunchSeries<'_> {
             launched: Some(app.package()),
         };
         let (mut outcome, delivered) = run_recorder(&run, target, output)?;
+        say_without_frame_timeline(&mut outcome, recorder, &target.device);
         if let Some(reason) = not_launched(&outcome) {
             let meanwhile =
                 format!("nothing was launched: {} is what was recorded meanwhile", output.display());

@@ -129,14 +129,9 @@ pub(super) fn run_recorder(
             Recorder::Atrace(&atrace_args, seconds)
         }
     };
-    let lacks_frame_timeline = run.launched.is_some()
-        && run.recorder != ChosenRecorder::Perfetto
-        && has_frame_timeline(&target.device);
     let Some(program) = run.recorder.program() else {
         let job = RecorderJob { recorder, launch_args: None, app: run.launched };
-        let (mut outcome, delivered) = record_session(target, &job, run.selection.duration, output)?;
-        say_without_frame_timeline(&mut outcome, lacks_frame_timeline);
-        return Ok((outcome, delivered));
+        return record_session(target, &job, run.selection.duration, output);
     };
     if !run.is_automatic && !run.recorder.is_on(&target.device) {
         return Err(DeskError::NoRecorder { serial: target.device.serial().to_owned(), program });
@@ -147,13 +142,16 @@ pub(super) fn run_recorder(
     let reason = if run.is_automatic { ": tracefs is closed to adb's user" } else { "" };
     outcome.text = format!("recorded by the device's own {program}{reason}\n{}", outcome.text);
     outcome.json["via"] = program.into();
-    say_without_frame_timeline(&mut outcome, lacks_frame_timeline);
     Ok((outcome, delivered))
 }
 
-/// Says what it costs that SurfaceFlinger's FrameTimeline, which the device has, was not recorded.
-fn say_without_frame_timeline(outcome: &mut DeviceOutcome, is_lacking: bool) {
-    if is_lacking {
+/// Says what it costs where SurfaceFlinger's FrameTimeline, which the device has, was not recorded.
+pub(super) fn say_without_frame_timeline(
+    outcome: &mut DeviceOutcome,
+    recorder: ChosenRecorder,
+    device: &Device,
+) {
+    if recorder != ChosenRecorder::Perfetto && has_frame_timeline(device) {
         outcome.text += "  FrameTimeline was not recorded: the deadlines of frames come from VSYNC's period, and nothing \
                          says whose fault a late one was (--via perfetto records it, in place of tracebridge's recorder)\n";
         outcome.json["frame_timeline"] = false.into();
@@ -193,8 +191,8 @@ fn record_session(
 /// Returns whether a recording of this duration is to end: the user wants it, or it should have ended long
 /// ago.
 fn ends_after(target: &TargetDevice<'_>, duration: Option<Duration>) -> impl Fn() -> bool {
-    let patience = target.device.transport().server().timeout() * MAX_TIMEOUTS_TO_END;
-    let limit = duration.and_then(|duration| duration.checked_add(patience));
+    let timeout = target.device.transport().server().timeout() * MAX_TIMEOUTS_TO_END;
+    let limit = duration.and_then(|duration| duration.checked_add(timeout));
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     move || target.wants_end() || deadline.is_some_and(|deadline| Instant::now() > deadline)
 }

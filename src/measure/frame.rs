@@ -82,16 +82,21 @@ impl Frame {
         self.overrun().is_some_and(|overrun| overrun > 0)
     }
 
+    /// Perfetto's CPU time of the frame, ns.
+    fn cpu(&self) -> Option<u64> {
+        (!self.is_lateness_unknown).then_some(self.cpu_ns)
+    }
+
     pub fn is_slow(&self) -> bool {
-        self.cpu_ns > SLOW_NS && !self.is_lateness_unknown
+        self.cpu() > Some(SLOW_NS)
     }
 
     pub fn is_big_jank(&self) -> bool {
-        self.cpu_ns > BIG_JANK_NS
+        self.cpu() > Some(BIG_JANK_NS)
     }
 
     pub fn is_huge_jank(&self) -> bool {
-        self.cpu_ns > HUGE_JANK_NS
+        self.cpu() > Some(HUGE_JANK_NS)
     }
 }
 
@@ -105,7 +110,7 @@ impl Serialize for Frame {
         out.serialize_field("layer", &self.layer)?;
         out.serialize_field("begin_ns", &self.begin)?;
         out.serialize_field("duration_ns", &self.duration())?;
-        out.serialize_field("cpu_ns", &(!self.is_lateness_unknown).then_some(self.cpu_ns))?;
+        out.serialize_field("cpu_ns", &self.cpu())?;
         out.serialize_field("duration_cpu_ns", &self.duration_cpu_ns)?;
         out.serialize_field("overrun_ns", &self.overrun())?;
         out.serialize_field("janky", &self.overrun().map(|_| self.is_janky()))?;
