@@ -32,19 +32,13 @@ pub(super) struct TimelineFrames {
     pub left_out: u64,
 }
 
-/// An actual frame, which has a row for each of its layers.
+/// An actual frame of an app, which has a row for each of its layers.
 #[derive(Debug)]
 struct ActualTimes {
-    /// The end of the row that began first.
-    first_end: u64,
-    /// The begin of the first layer, and the longest time of one; `None` while only a display frame has this
-    /// token.
-    surface: Option<Surface>,
-}
-
-#[derive(Debug)]
-struct Surface {
+    /// The begin and the end of the row that began first.
     begin: u64,
+    first_end: u64,
+    /// The longest time of a row, and that row's layer and jank type.
     longest: u64,
     layer: String,
     jank: String,
@@ -68,27 +62,27 @@ impl TimelineFrames {
         if span.open {
             return;
         }
-        if self.actual.len() >= MAX_FRAMES && !self.actual.contains_key(&key) {
+        if self.actual.len() + self.display_ends.len() >= MAX_FRAMES && !self.actual.contains_key(&key) {
             self.left_out += 1;
             return;
         }
-        let known = self.actual.entry(key).or_insert(ActualTimes { first_end: span.end, surface: None });
         if frame.surface.is_none() {
             self.display_ends.entry(frame.token()).or_insert(span.end);
             return;
         }
-        let duration = span.end.saturating_sub(span.start);
-        let surface = known.surface.get_or_insert_with(|| Surface {
+        let known = self.actual.entry(key).or_insert_with(|| ActualTimes {
             begin: span.start,
+            first_end: span.end,
             longest: 0,
             layer: String::new(),
             jank: String::new(),
         });
         // Of several layers, the one that took longest is the frame's.
-        if surface.layer.is_empty() || duration > surface.longest {
-            surface.longest = duration;
-            surface.layer = String::from_utf8_lossy(frame.layer()).into_owned();
-            surface.jank = actual.jank.text();
+        let duration = span.end.saturating_sub(span.start);
+        if known.layer.is_empty() || duration > known.longest {
+            known.longest = duration;
+            known.layer = String::from_utf8_lossy(frame.layer()).into_owned();
+            known.jank = actual.jank.text();
         }
     }
 
@@ -97,27 +91,29 @@ impl TimelineFrames {
         let Some(number) = frame.id else { return };
         let key = (frame.pid, number);
         let actual = self.actual.get(&key);
-        let surface = actual.and_then(|actual| actual.surface.as_ref());
-        if let Some(surface) = surface {
-            frame.begin = surface.begin;
-            frame.end = surface.begin.saturating_add(surface.longest);
-            frame.layer = Some(surface.layer.clone());
-            frame.jank_type = Some(surface.jank.clone());
+        if let Some(actual) = actual {
+            frame.begin = actual.begin;
+            frame.end = actual.begin.saturating_add(actual.longest);
+            frame.layer = Some(actual.layer.clone());
+            frame.jank_type = Some(actual.jank.clone());
         }
         let Some(expected) = self.expected.get(&key) else { return };
-        let first_end = actual.map(|actual| actual.first_end);
-        let Some(end) = first_end.or_else(|| self.display_ends.get(&number).copied()) else { return };
+        let end = match actual {
+            Some(actual) => {
+                // The time by which the frame began late belongs to it, too.
+                let late = actual.begin.saturating_sub(expected.start);
+                frame.cpu_ns = frame.cpu_ns.saturating_add(late);
+                actual.first_end
+            }
+            None => {
+                let Some(end) = self.display_ends.get(&number) else { return };
+                frame.is_lateness_unknown = true;
+                *end
+            }
+        };
         frame.deadline = Some(Deadline::FrameTimeline);
         frame.expected_end = Some(expected.end);
         frame.timeline_end = Some(end);
-        match surface {
-            // The time by which the frame began late belongs to it, too.
-            Some(surface) => {
-                let late = surface.begin.saturating_sub(expected.start);
-                frame.cpu_ns = frame.cpu_ns.saturating_add(late);
-            }
-            None => frame.is_lateness_unknown = true,
-        }
     }
 }
 
