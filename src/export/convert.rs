@@ -67,6 +67,12 @@ impl<'a> ConvertRequest<'a> {
             critical_paths: false,
         }
     }
+
+    /// A request that is only read: nothing is written. Its output is no file, which no input can be, and its
+    /// format holds everything.
+    pub fn to_read(inputs: &'a [PathBuf]) -> ConvertRequest<'a> {
+        ConvertRequest { format: Some("perfetto"), ..ConvertRequest::new(inputs, Path::new("")) }
+    }
 }
 
 /// A request whose inputs are open: nothing is written yet.

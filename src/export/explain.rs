@@ -72,7 +72,7 @@ pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Resul
 /// returned of a file that cannot be read.
 pub fn explain_everything(file: &Path) -> Vec<(u64, Vec<(u64, u64)>)> {
     let inputs = [file.to_owned()];
-    let request = ConvertRequest::new(&inputs, Path::new("why.pftrace"));
+    let request = ConvertRequest::to_read(&inputs);
     let Ok((model, _)) = read_model(request) else { return Vec::new() };
     let measured = model.measured_spans().into_iter().map(|span| span.asked);
     let spans = measured.chain(model.spans(&Question::Usual).unwrap_or_default()).chain(model.every_thread());
@@ -141,8 +141,7 @@ pub(crate) fn grown(
     old: &[PathBuf],
     limit: UnpackLimit,
 ) -> Result<Option<Difference>, ConvertError> {
-    let request =
-        ConvertRequest { unpack_limit: limit, ..ConvertRequest::new(&[], Path::new("why.pftrace")) };
+    let request = ConvertRequest { unpack_limit: limit, ..ConvertRequest::to_read(&[]) };
     let launches = |files: &[PathBuf]| known_launches(explain_runs(request, files, &FIRST_LAUNCH));
     let new = launches(new)?;
     let old = launches(old)?;

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -44,8 +44,7 @@ impl MeasuredLaunch {
     /// # Errors
     /// [`ConvertError`] where an input cannot be read.
     pub fn measure(inputs: &[PathBuf], until: Option<&str>) -> Result<MeasuredLaunch, ConvertError> {
-        // Nothing is written: the name only chooses a format that holds everything.
-        let request = ConvertRequest::new(inputs, Path::new("launch.pftrace"));
+        let request = ConvertRequest::to_read(inputs);
         let (run, _) = measure_part(request, until)?;
         let extent = run.launch.clone().map_or(LaunchExtent::MainThread, LaunchExtent::Launch);
         let explanation = match &extent {

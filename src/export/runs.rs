@@ -113,9 +113,7 @@ fn times_of_run(
     limit: UnpackLimit,
     filter: &mut MeasureFilter<'_>,
 ) -> Result<RunTimes, ConvertError> {
-    // Nothing is written: the name only chooses a format that holds everything.
-    let request =
-        ConvertRequest { unpack_limit: limit, ..ConvertRequest::new(inputs, Path::new("run.pftrace")) };
+    let request = ConvertRequest { unpack_limit: limit, ..ConvertRequest::to_read(inputs) };
     let (whole, summary) = measure(request, None)?;
     let paths = inputs.iter().map(|path| path.display().to_string());
     let same = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());

@@ -1,7 +1,7 @@
 //! `why`: says why a launch, a frame, a slice or a stretch of a thread took as long as it did.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Parser;
@@ -105,12 +105,11 @@ impl WhyArgs {
 
     /// The request that reads these inputs.
     fn request<'a>(&'a self, inputs: &'a [PathBuf]) -> ConvertRequest<'a> {
-        // Nothing is written: the name only chooses a format that holds everything.
         ConvertRequest {
             mapping: self.mapping.as_deref(),
             unpack_limit: self.memory.limit(),
             options: self.place.options(),
-            ..ConvertRequest::new(inputs, Path::new("why.pftrace"))
+            ..ConvertRequest::to_read(inputs)
         }
     }
 }

@@ -87,3 +87,22 @@ fn a_difference_adds_up_over_causes() {
         "{text}"
     );
 }
+
+/// Nothing is written, so that no input can be in the way of an output.
+#[test]
+fn an_input_may_have_any_name_where_nothing_is_written() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    fs::write(dir.join("x.txt"), TRACE).unwrap();
+    for name in ["why", "launch", "run", "out"] {
+        let file = format!("{name}.pftrace");
+        run_in(dir, &["convert", "x.txt", "-o", &file]).exited(0);
+        let before = fs::read(dir.join(&file)).unwrap();
+        run_in(dir, &["why", &file]).exited(0);
+        run_in(dir, &["why", &file, "--against", "x.txt"]).exited(0);
+        run_in(dir, &["adb", "launch", "--compare", &file, "x.txt"]).exited(0);
+        let gate = ["gate", "--baseline", &file, "--candidate", "x.txt", "--fail-if", "slice.load > +3%"];
+        run_in(dir, &gate).exited(3);
+        assert_eq!(fs::read(dir.join(&file)).unwrap(), before, "{file}");
+    }
+}
