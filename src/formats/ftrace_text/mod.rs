@@ -184,6 +184,11 @@ impl TextReader<'_> {
             }
         }
         match pending {
+            Some((line, end)) if end == text.len() && is_cut_name(line.rest) => {
+                let start = memchr::memrchr(b'\n', text).map_or(0, |newline| newline + 1);
+                self.note_unknown_line(start, &text[start..]);
+                Ok(())
+            }
             Some((line, end)) => self.push_event(&line, text, end, &mut values),
             None => Ok(()),
         }
@@ -250,6 +255,12 @@ impl TextReader<'_> {
         }
         self.report
     }
+}
+
+/// Whether the text of an event is no more than the beginning of its name: a file that was cut in its last line
+/// ends so.
+fn is_cut_name(rest: &[u8]) -> bool {
+    rest.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
 }
 
 /// Whether the text of the event `rest` may continue on the next lines: markers and stack traces do, and so
@@ -544,5 +555,11 @@ mod tests {
         let (log, report) =
             read_log(b" a-1 [000] 1.5: 0: E\n  <idle>-0     [000] d..2  1136.0972", Order::Any);
         assert_eq!((log.len(), report.damage.len()), (1, 1), "the cut last line is reported");
+        // Also where its time is whole, and the event's name is not; not where the line is one that has ended.
+        for (end, expected) in [("sys_en", (1, 1)), ("sys_en\n", (2, 0)), ("", (1, 1)), ("sys_close()", (2, 0))] {
+            let text = format!(" a-1 [000] 1.5: 0: E\n a-1 [000] 1.6: {end}");
+            let (log, report) = read_log(text.as_bytes(), Order::Time);
+            assert_eq!((log.len(), report.damage.len()), expected, "{end:?}: {report:?}");
+        }
     }
 }

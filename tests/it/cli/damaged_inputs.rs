@@ -56,3 +56,10 @@ fn a_perfetto_trace_cut_within_a_packet_opens_up_to_the_cut() {
     convert("in.pftrace", &trace, "o.csv").exited(3);
     convert("in.pftrace", &trace[..12], "o.csv").exited(0);
 }
+
+#[test]
+fn a_text_cut_within_its_last_line_opens_up_to_the_cut() {
+    let whole = b" a-1 [000] .... 1.500000: sched_wakeup: comm=b pid=2 prio=120 target_cpu=000\n a-1 [000] .... 1.600000: sys_en";
+    let cut = convert("in.txt", whole, "o.csv").exited(3);
+    assert!(cut.said().contains("neither an event nor a comment"), "{cut}");
+}
