@@ -90,6 +90,14 @@ fn the_figures_of_the_readme_and_of_their_page_come_from_one_file() {
     }
     let figures = |args: &[&str]| Command::new("python3").arg(root.join("scripts/figures")).args(args).run();
     figures(&["--check"]).exited(0);
+    // Another page that repeats figures has the same.
+    let file: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(root.join("docs/figures.json")).unwrap()).unwrap();
+    let markers = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/markers.md")).unwrap();
+    for name in ["marker.ratio", "marker.ring"] {
+        let value = file["values"][name].as_str().unwrap().trim_end_matches('×');
+        assert!(markers.contains(&format!(" {value}")), "docs/markers.md has another {name} than {value}");
+    }
     // A figure that is changed by hand is found, and written anew from the file.
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     fs::write(root.join("README.md"), readme.replace("bare `write(2)`: ", "bare `write(2)`: 1")).unwrap();
@@ -104,6 +112,20 @@ fn the_figures_of_the_readme_and_of_their_page_come_from_one_file() {
         assert!(text.contains("0.90 MB (arm64)") && text.contains("bare `write(2)`: 260 ns"), "{text}");
     }
     assert!(figures(&["--set", "nonsense=1"]).exited(1).stderr.contains("the names are"));
+    // What a script of a benchmark has printed is taken by its names.
+    let log = root.join("log");
+    fs::write(&log, "trace-cmd report: 2300 ms\nfigure text.peer=2.30 s\nfigure text.seconds=0.131 s\n")
+        .unwrap();
+    let from = || figures(&["--from", log.to_str().unwrap()]);
+    from().exited(0);
+    for page in ["README.md", "docs/figures.md"] {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        assert!(text.contains("`trace-cmd report`: 2.30 s") && text.contains("| 0.131 s"), "{text}");
+    }
+    fs::write(&log, "figure nonsense=1\n").unwrap();
+    assert!(from().exited(1).stderr.contains("figures: nonsense=1: the names are"));
+    fs::write(&log, "nothing\n").unwrap();
+    assert!(from().exited(1).stderr.contains("no line begins with"));
 }
 
 /// The faults of one run, some tens of seconds; docs/faults.md says how to inject more.
