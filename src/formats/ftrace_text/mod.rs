@@ -556,7 +556,9 @@ mod tests {
             read_log(b" a-1 [000] 1.5: 0: E\n  <idle>-0     [000] d..2  1136.0972", Order::Any);
         assert_eq!((log.len(), report.damage.len()), (1, 1), "the cut last line is reported");
         // Also where its time is whole, and the event's name is not; not where the line is one that has ended.
-        for (end, expected) in [("sys_en", (1, 1)), ("sys_en\n", (2, 0)), ("", (1, 1)), ("sys_close()", (2, 0))] {
+        for (end, expected) in
+            [("sys_en", (1, 1)), ("sys_en\n", (2, 0)), ("", (1, 1)), ("sys_close()", (2, 0))]
+        {
             let text = format!(" a-1 [000] 1.5: 0: E\n a-1 [000] 1.6: {end}");
             let (log, report) = read_log(text.as_bytes(), Order::Time);
             assert_eq!((log.len(), report.damage.len()), expected, "{end:?}: {report:?}");

@@ -162,23 +162,59 @@ fn command_lines(page: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The lines of shell code of a page: in fences, indented, or between backticks. A line that ends with `\`
-/// goes on in the next one.
-fn code(page: &str) -> Vec<String> {
+/// A piece of code of a page.
+pub struct CodeBlock {
+    /// The language that its fence names; empty where an indent or backticks mark the code.
+    pub language: String,
+    /// Whether it stands between backticks in a sentence.
+    pub is_inline: bool,
+    pub lines: Vec<String>,
+}
+
+/// The code of a page: in fences, indented, or between backticks. A line that ends with `\` goes on in the
+/// next one.
+pub fn code_blocks(page: &str) -> Vec<CodeBlock> {
     let joined = page.replace("\\\n", " ");
-    let mut found = Vec::new();
-    let mut language = None;
+    let mut found: Vec<CodeBlock> = Vec::new();
+    let block =
+        |language: &str, is_inline, lines| CodeBlock { language: language.to_owned(), is_inline, lines };
+    let mut is_fenced = false;
+    let mut is_indented = false;
     for line in joined.lines() {
-        match (line.trim_start().strip_prefix("```"), language) {
-            (Some(name), None) => language = Some(name),
-            (Some(_), Some(_)) => language = None,
-            (None, Some("sh" | "yaml")) => found.push(line.to_owned()),
-            (None, Some(_)) => {}
-            (None, None) if line.starts_with("    ") => found.push(line.to_owned()),
-            (None, None) => found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned)),
+        let fence = line.trim_start().strip_prefix("```");
+        let was_indented = std::mem::take(&mut is_indented);
+        match fence {
+            Some(language) => {
+                if !is_fenced {
+                    let language = if language.is_empty() { "text" } else { language };
+                    found.push(block(language, false, Vec::new()));
+                }
+                is_fenced = !is_fenced;
+            }
+            None if is_fenced || (was_indented && line.starts_with("    ")) => {
+                is_indented = !is_fenced;
+                found.last_mut().expect("a block has begun").lines.push(line.to_owned());
+            }
+            None if line.starts_with("    ") => {
+                is_indented = true;
+                found.push(block("", false, vec![line.to_owned()]));
+            }
+            None => {
+                let pieces = line.split('`').skip(1).step_by(2);
+                found.extend(pieces.map(|piece| block("", true, vec![piece.to_owned()])));
+            }
         }
     }
     found
+}
+
+/// The lines of shell code of a page.
+fn code(page: &str) -> Vec<String> {
+    let blocks = code_blocks(page).into_iter();
+    blocks
+        .filter(|block| ["", "sh", "yaml"].contains(&block.language.as_str()))
+        .flat_map(|b| b.lines)
+        .collect()
 }
 
 /// The commands of a line of shell code, each as its words without quotes. A comment is left out.

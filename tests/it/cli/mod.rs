@@ -5,6 +5,8 @@ mod markers;
 
 #[cfg(target_os = "linux")]
 mod documented_commands;
+#[cfg(target_os = "linux")]
+mod documented_runs;
 
 #[cfg(target_os = "linux")]
 mod outputs_whole;
