@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::device::{RoomKeeper, Verification};
+use super::device::{RoomKeeper, StreamEnd, Verification};
 use super::error::DeskError;
 use super::output_names::{is_capture, is_copy, local_name, numbered, stem, written_files};
 use super::targets::TargetDevice;
@@ -147,22 +147,30 @@ fn pull_all(
     Ok(all)
 }
 
-/// Has `receive` write a recording's stream, and makes the output of it.
+/// Has `receive` write a recording's stream, and makes the output of it. What was received of a stream that
+/// ends before its first event is not kept: nothing can be read in it.
 pub fn deliver_stream(
     target: &TargetDevice<'_>,
     output: &Path,
-    receive: &mut dyn FnMut(&mut dyn Write) -> Result<(), DeskError>,
-) -> Result<DeliveredOutput, DeskError> {
+    receive: &mut dyn FnMut(&mut dyn Write) -> Result<StreamEnd, DeskError>,
+) -> Result<(DeliveredOutput, StreamEnd), DeskError> {
     let dir = dir_of(output);
     let scratch = ScratchDir::create(dir).map_err(local_error(dir))?;
     let stream = scratch.path().join(local_name(&stem(output), "x.stream"));
     let file = File::create_new(&stream).map_err(local_error(&stream))?;
     let buffered = BufWriter::with_capacity(STREAM_BUFFER_BYTES, RoomKeeper::new(dir).around(file));
     let mut checked = StreamChecker { out: buffered, seen: 0 };
-    receive(&mut checked)?;
+    let end = receive(&mut checked)?;
     checked.flush().map_err(local_error(&stream))?;
+    let ends_before_events =
+        File::open(&stream).and_then(|mut file| recorder_stream::ends_before_events(&mut file));
+    if ends_before_events.map_err(local_error(&stream))? {
+        let serial = target.device.serial().to_owned();
+        let reason = end.lost.map_or_else(|| "the stream ended".to_owned(), |lost| lost.to_string());
+        return Err(DeskError::NoEventCame { serial, reason });
+    }
     let received = PulledFiles { files: vec![stream], bytes: 0, verification: Verification::Sha256 };
-    convert_or_keep(target, received, scratch, output)
+    Ok((convert_or_keep(target, received, scratch, output)?, end))
 }
 
 /// A writer that passes on what begins as the stream of a recording does: of anything else a device could

@@ -77,6 +77,17 @@ pub enum DeskError {
         /// The directory of the recording on the device.
         dir: String,
     },
+    /// A stream ended before its first event.
+    #[error(
+        "{serial}: {reason}: no event had come, and a stream leaves nothing on the device. Without --stream a \
+         recording goes on while the connection is lost"
+    )]
+    NoEventCame {
+        /// The device.
+        serial: String,
+        /// Why the stream ended.
+        reason: String,
+    },
     /// The recorder that was asked for is not on the device.
     #[error("{serial}: there is no {program} on the device")]
     NoRecorder {

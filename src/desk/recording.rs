@@ -239,17 +239,14 @@ fn receive_stream(
     target.ui.show_recording(device.serial());
     let record = [BINARY_PATH, "record", "-o", "-", "--json"].map(str::to_owned);
     let command = [&record, args].concat();
-    let mut ended = None;
     let is_ending = ends_after(target, duration);
-    let delivered = delivery::deliver_stream(target, output, &mut |file| {
+    let (delivered, end) = delivery::deliver_stream(target, output, &mut |file| {
         let end = device.stream(&command, device.privilege(), file, &is_ending, None)?;
         if !matches!(end.status, Some(0 | 3) | None) {
             return Err(recorder_error(device.serial(), end.status, &end.log));
         }
-        ended = Some(end);
-        Ok(())
+        Ok(end)
     })?;
-    let Some(end) = ended else { return Err(recorder_error(device.serial(), None, "")) };
     // The summary goes to standard error, where the events take standard output.
     let (summary, messages): (Vec<&str>, Vec<&str>) = end.log.lines().partition(|line| line.starts_with('{'));
     let mut log = messages.join("\n");

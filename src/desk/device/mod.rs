@@ -26,6 +26,7 @@ pub use pull::Verification;
 pub use recorder::{Recorder, RecorderJob};
 pub use session::{Session, SessionEnd, SessionState, abandon_all};
 pub use shell_words::{command_line, quoted};
+pub use stream::StreamEnd;
 
 use crate::adb::{AdbError, Server, Shell, ShellOutput, Transport};
 

@@ -55,9 +55,13 @@ for word in words:
 start = time.time()
 while time.time() < start + end and not ended_by and not os.path.exists(here + "/end"):
     time.sleep(0.02)
-shutil.copy(here + "/source.dat", words[words.index("-o") + 1])
+output = words[words.index("-o") + 1]
+is_stream = output == "-"
+with open(here + "/source.dat", "rb") as source, open(1 if is_stream else output, "wb", closefd=not is_stream) as file:
+    shutil.copyfileobj(source, file)
 cpus = [{"cpu": 0, "events": 12}]
-print(json.dumps({"streaming": True, "seconds": 1.0, "clock": "boot", "ended_by": (ended_by or ["time"])[0], "cpus": cpus}))
+summary = {"streaming": True, "seconds": 1.0, "clock": "boot", "ended_by": (ended_by or ["time"])[0], "cpus": cpus}
+print(json.dumps(summary), file=sys.stderr if is_stream else sys.stdout)
 "#;
 
 /// A server with devices, the binary for them, and a directory for outputs.
@@ -425,6 +429,22 @@ fn a_recording_that_cannot_be_fetched_keeps_no_other_from_being_fetched() {
     let left = desk.run("pull");
     assert!(left.stdout.contains("0000000000000001  ended  broken.pftrace\n"), "{left}");
     assert!(!left.stdout.contains("good.dat") && !left.stdout.contains("killed.dat"), "{left}");
+}
+
+#[test]
+fn a_stream_that_ends_before_its_first_event_leaves_no_file_and_is_told() {
+    let Some(desk) = Desk::one() else { return };
+    let head = [&b"TBSTRM1\nH"[..], &[0; 4], &400_000u32.to_le_bytes(), &[0; 100_000]].concat();
+    for len in [0, 5, 8, 12, 17, head.len()] {
+        desk.will_record(&head[..len]);
+        let ran = desk.run("record sched -t 50ms --stream -o x.dat");
+        assert_said(ran, 1, "S1: the stream ended: no event had come, and a stream leaves nothing on the device");
+        assert_eq!((desk.outputs(), desk.left_on("S1")), (vec![], vec![]), "{len} bytes");
+    }
+    // What is no stream at its beginning, or damaged behind it, is another error.
+    desk.will_record(b"TBSTRM1\nno frame begins here");
+    let ran = desk.run("record sched -t 50ms --stream -o x.dat").exited(1);
+    assert!(ran.stderr.contains("kept what was recorded: ./x.stream"), "{ran}");
 }
 
 #[test]

@@ -147,6 +147,33 @@ pub enum StreamFault {
     LongEnd,
 }
 
+/// Whether a stream, which is one by its [`MAGIC`], ends before the last byte of its first frame of events or
+/// of its end: no event can be read then. False where bytes that are no frame come before.
+///
+/// # Errors
+/// The errors of reading.
+pub fn ends_before_events(stream: &mut (impl io::Read + io::Seek)) -> io::Result<bool> {
+    let len = stream.seek(io::SeekFrom::End(0))?;
+    let mut at = MAGIC.len() as u64;
+    loop {
+        let payload_at = at + FRAME_HEAD_BYTES as u64;
+        if len < payload_at {
+            return Ok(true);
+        }
+        let mut head = [0; FRAME_HEAD_BYTES];
+        stream.seek(io::SeekFrom::Start(at))?;
+        stream.read_exact(&mut head)?;
+        let Some((kind, _, payload)) = parse_frame_head(&head) else { return Ok(false) };
+        at = payload_at + payload as u64;
+        if at > len {
+            return Ok(true);
+        }
+        if matches!(kind, FrameKind::Pages | FrameKind::End) {
+            return Ok(false);
+        }
+    }
+}
+
 /// A decoded stream: the contents of the trace.dat that it describes.
 #[derive(Debug)]
 pub struct RecorderStream<'a> {
@@ -314,6 +341,20 @@ mod tests {
         assert_eq!(&dat[4..20], CpuData { offset: 512, size: 1024 }.entry());
         assert_eq!(&dat[20..36], CpuData { offset: 1536, size: 1024 }.entry());
         assert_eq!((dat[512], dat[1536], dat[2048]), (2, 1, 3));
+    }
+
+    #[test]
+    fn a_stream_without_its_first_page_is_told_from_one_that_is_empty_or_damaged() {
+        let ends_before_events = |bytes: &[u8]| ends_before_events(&mut io::Cursor::new(bytes)).unwrap();
+        let patch = [&0u64.to_le_bytes()[..], b"HH"].concat();
+        let pages: (_, _, &[u8]) = (FrameKind::Pages, 0, &[2; 512]);
+        let bytes = stream(&[(FrameKind::Patch, 0, &patch), pages, pages, (FrameKind::End, 0, b"{}")]);
+        let first_page = stream(&[(FrameKind::Patch, 0, &patch), pages]).len();
+        for len in 0..=bytes.len() {
+            assert_eq!(ends_before_events(&bytes[..len]), len < first_page, "cut at {len}");
+        }
+        assert!(!ends_before_events(&stream(&[(FrameKind::End, 0, b"{}")])));
+        assert!(!ends_before_events(b"TBSTRM1\nXxxxxxxxx"));
     }
 
     #[test]
