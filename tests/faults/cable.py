@@ -374,6 +374,8 @@ class Campaign:
         """Runs every command once without a cut, then cuts."""
         self.tracebridge(["push"], self.place, self.serial, self.port)
         self.shell(f"{BINARY} restore --flight >/dev/null 2>&1; rm -rf {SESSIONS}")
+        # The kernel makes its buffers at the first recording after a boot, and no one can unmake them.
+        self.shell(f"{BINARY} record sched -t 50ms -o {DIR}/first.dat >/dev/null 2>&1; rm -f {DIR}/first.dat")
         self.usual = self.look()["settings"]
         began = time.monotonic()
         number = self.options.at or 0
