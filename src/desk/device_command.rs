@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::thread;
+use std::thread::Builder;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ fn pass_markers(target: &mut TargetDevice<'_>, args: &[String]) -> Result<ShellO
     device.ensure_binary(None)?;
     let command = [&[BINARY_PATH.to_owned()], args].concat();
     let mut shell = device.start_with_input(&command)?;
-    let input = read_standard_input();
+    let input = read_standard_input().map_err(DeskError::StandardInput)?;
     let mut output = ShellOutput::default();
     loop {
         let has_ended = match input.recv_timeout(POLL_INTERVAL) {
@@ -205,9 +205,12 @@ fn show_whole_lines(text: &mut Vec<u8>, has_ended: bool, show: &dyn Fn(&str)) {
 }
 
 /// The pieces of standard input as they come, up to its end.
-fn read_standard_input() -> Receiver<io::Result<Vec<u8>>> {
+///
+/// # Errors
+/// The system's error where it starts no thread.
+fn read_standard_input() -> io::Result<Receiver<io::Result<Vec<u8>>>> {
     let (send, receive) = sync_channel(MAX_WAITING_PIECES);
-    thread::spawn(move || {
+    Builder::new().spawn(move || {
         let mut input = io::stdin().lock();
         loop {
             let length = match input.fill_buf() {
@@ -220,8 +223,8 @@ fn read_standard_input() -> Receiver<io::Result<Vec<u8>>> {
             };
             input.consume(length);
         }
-    });
-    receive
+    })?;
+    Ok(receive)
 }
 
 #[cfg(test)]

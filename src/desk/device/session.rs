@@ -21,6 +21,7 @@ use super::shell_words::{decoded, encoded};
 use super::{COMMAND_TIMEOUT, Device};
 use crate::adb::{AdbError, Shell, ShellEvent, ShellOutput};
 use crate::output_file::unpredictable;
+use crate::workers::run_pool;
 
 /// The directory of all recordings that go on without a connection. The device's users `shell` and root alone
 /// may write there.
@@ -100,9 +101,7 @@ fn live() -> MutexGuard<'static, Vec<Session>> {
 /// for a process that is about to end. Takes a few seconds at most.
 pub fn abandon_all() {
     let sessions: Vec<Session> = live().drain(..).collect();
-    let threads: Vec<_> =
-        sessions.into_iter().map(|session| std::thread::spawn(move || session.abandon())).collect();
-    threads.into_iter().for_each(|thread| drop(thread.join()));
+    run_pool(&sessions, sessions.len(), Session::abandon);
 }
 
 impl Session {

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use serde::{Serialize, Serializer};
@@ -207,10 +208,12 @@ fn start(
     end: &RecordingEnd,
 ) -> (Result<String, ActivityError>, Result<(), ActivityError>) {
     let profiler = request.profiler.as_ref();
-    let is_started = AtomicBool::new(false);
+    let is_started = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         let tracer = profiler.map(|profiler| {
-            scope.spawn(|| activity.start_always_on(profiler, || is_started.load(Ordering::Acquire)))
+            let start = move || activity.start_always_on(profiler, || is_started.load(Ordering::Acquire));
+            // Where the system starts no thread, the tracer starts behind the app.
+            Builder::new().spawn_scoped(scope, start).map_err(|_| start)
         });
         let give_up = || end.has_come();
         let mut answer = activity.start(request.is_warm, profiler, give_up);
@@ -223,8 +226,10 @@ fn start(
             _ => None,
         };
         is_started.store(true, Ordering::Release);
-        let tracer =
-            tracer.map(|tracer| tracer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let tracer = tracer.map(|tracer| match tracer {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(start) => start(),
+        });
         (answer, refused.map_or(tracer.unwrap_or(Ok(())), Err))
     })
 }
