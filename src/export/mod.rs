@@ -273,6 +273,17 @@ mod tests {
         assert!(OutputFormat::of_path(Path::new("trace")).is_none());
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn only_the_ending_of_a_name_need_be_text() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let format = |name: &[u8]| OutputFormat::of_path(Path::new(std::ffi::OsStr::from_bytes(name)));
+        assert_eq!(format(b"\xff\xfe.pftrace").map(|format| format.name), Some("perfetto"));
+        assert_eq!(format(b"\xff.CSV.gz").map(|format| format.name), Some("csv"));
+        assert!(format(b"x.pftrace\xff").is_none());
+    }
+
     /// Every second write is interrupted.
     #[derive(Default)]
     struct Interrupted {
