@@ -98,15 +98,50 @@ class StopContinue(Fault):
     """SIGSTOP, and SIGCONT a moment later."""
 
     kind, is_harmless, weight = "SIGSTOP, SIGCONT", True, 3
+    # The shortest and the longest pause, seconds.
+    pauses = (0.02, 0.17)
 
     def strike(self, run):
         if not run.signal(signal.SIGSTOP):
             return False
-        pause = 0.02 + self.choose.random() * 0.15
+        pause = self.choose.uniform(*self.pauses)
         self.details = f"stopped for {pause:.3f} s"
         time.sleep(pause)
         run.signal(signal.SIGCONT)
         return True
+
+
+class LongStop(StopContinue):
+    """SIGSTOP for longer than the buffer holds what a busy machine does."""
+
+    kind, jobs, weight, pauses = "SIGSTOP, SIGCONT after 5 s", ("recording",), 1, (5.0, 5.0)
+
+
+class Starved(Fault):
+    """Busy loops are on every CPU from this moment on, and the command has lost its priority over them."""
+
+    kind, jobs, is_harmless, weight, loops = "starved", ("recording",), True, 2, ()
+
+    def strike(self, run):
+        try:
+            threads = [int(tid) for tid in os.listdir(f"/proc/{run.process.pid}/task")]
+        except OSError:
+            return False
+        for tid in threads:
+            # A thread that has just ended has no priority.
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(tid, os.SCHED_OTHER, os.sched_param(0))
+                os.setpriority(os.PRIO_PROCESS, tid, 0)
+        # Should this script be killed, they end by themselves.
+        loop = ["timeout", "60", "sh", "-c", "while :; do :; done"]
+        self.loops = [subprocess.Popen(loop) for _ in range(8)]
+        self.details = f"{len(threads)} threads, {len(self.loops)} busy loops"
+        return run.is_running()
+
+    def disarm(self, run):
+        for loop in self.loops:
+            loop.terminate()
+            loop.wait()
 
 
 class Call(Fault):
@@ -511,9 +546,10 @@ class SecondRecorderForce(SecondRecorder):
 
 
 FAULTS = SIGNALS + CALLS + [
-    TwiceHup, StopContinue, FileSize, OpenFiles, Memory, FullDisk, ReadOnlyDisk, PulledDisk, Truncated, Replaced, Grown,
-    Overwritten, DirectoryRemoved, TargetSymlink, ReaderGone, ReaderStalled, ReaderSlow, ClockStep, CpuOffline,
-    TracingOff, BufferResized, ClockChanged, InstanceRemoved, SecondRecorder, SecondRecorderForce,
+    TwiceHup, StopContinue, LongStop, Starved, FileSize, OpenFiles, Memory, FullDisk, ReadOnlyDisk, PulledDisk,
+    Truncated, Replaced, Grown, Overwritten, DirectoryRemoved, TargetSymlink, ReaderGone, ReaderStalled, ReaderSlow,
+    ClockStep, CpuOffline, TracingOff, BufferResized, ClockChanged, InstanceRemoved, SecondRecorder,
+    SecondRecorderForce,
 ]
 
 
