@@ -800,6 +800,7 @@ export const KINDS = {
       sleep: 40 * MS,
       methodCalls: 200000,
     }),
+  methods: () => methodTrace({ seed: 5, title: "app.trace", threadCount: 8, count: 20000, methodCount: 100 }),
   big: () => methodTrace({ seed: 2, title: "big.trace", threadCount: 8, count: 5000000, methodCount: 5000 }),
   threads: () =>
     system({

@@ -53,6 +53,19 @@ browserTest("chromium", "f filters rows by their names, also those that are fold
   assert.deepEqual(problems, []);
 });
 
+browserTest("chromium", "a process has a share of a CPU where switches tell its time on CPUs", async (browser) => {
+  for (const [kind, hasShare] of [
+    ["launch", true],
+    ["methods", false],
+  ]) {
+    const file = join(scratch(), `${kind}-share.html`);
+    writeFixture(kind, file);
+    const { page } = await openPage(browser, file, { fragment: "panel=timeline" });
+    const processes = (await rows(page)).filter(({ kind, id }) => kind === "group" && id.startsWith("process"));
+    assert.ok(processes.length > 0 && processes.every(({ detail }) => /% of a CPU/.test(detail) === hasShare), kind);
+  }
+});
+
 browserTest("chromium", "rows are sorted, pinned and hidden, and the address keeps that", async (browser) => {
   const { page, problems } = await openPage(browser, FILE, { fragment: "panel=timeline", height: 2400 });
   const busiest = await headings(page);
