@@ -438,7 +438,11 @@ fn a_stream_that_ends_before_its_first_event_leaves_no_file_and_is_told() {
     for len in [0, 5, 8, 12, 17, head.len()] {
         desk.will_record(&head[..len]);
         let ran = desk.run("record sched -t 50ms --stream -o x.dat");
-        assert_said(ran, 1, "S1: the stream ended: no event had come, and a stream leaves nothing on the device");
+        assert_said(
+            ran,
+            1,
+            "S1: the stream ended: no event had come, and a stream leaves nothing on the device",
+        );
         assert_eq!((desk.outputs(), desk.left_on("S1")), (vec![], vec![]), "{len} bytes");
     }
     // What is no stream at its beginning, or damaged behind it, is another error.
