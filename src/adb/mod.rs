@@ -19,6 +19,6 @@ pub use attached::AttachedDevice;
 pub use error::AdbError;
 pub use pace::Pace;
 pub use server::Server;
-pub use shell::{RawStream, Shell, ShellEvent, ShellOutput};
+pub use shell::{RawStream, Shell, ShellEvent, ShellOutput, shown};
 pub use sync::Sync;
 pub use transport::Transport;

@@ -135,7 +135,12 @@ impl Server {
     pub fn devices(&self) -> Result<Vec<AttachedDevice>, AdbError> {
         let mut connection = self.connect()?;
         connection.request("host:devices-l")?;
-        Ok(AttachedDevice::parse_list(&connection.read_text()?))
+        let text = connection.read_text()?;
+        let devices = AttachedDevice::parse_list(&text);
+        if devices.is_empty() && !text.trim().is_empty() {
+            return Err(connection.protocol_error("the list of devices names none".to_owned()));
+        }
+        Ok(devices)
     }
 
     /// The features that a device's adbd offers: `shell_v2`, `stat_v2`.

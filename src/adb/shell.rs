@@ -5,6 +5,7 @@
 //! `shell:` is a terminal: standard error is among standard output, there is no exit status, and older
 //! releases end lines with CR LF. `exec:` is a raw stream.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::connection::{Connection, excerpt};
@@ -16,6 +17,9 @@ const PART_BYTES: usize = 64 << 10;
 
 /// The most that a command may print, bytes: twenty times the names of all threads of a large device.
 const MAX_OUTPUT_BYTES: usize = 16 << 20;
+
+/// The most of a device's text that is shown to people, bytes.
+const MAX_SHOWN_BYTES: usize = 64 << 10;
 
 /// A device that sends more packets without a byte in a row does not speak the protocol.
 const MAX_EMPTY_PACKETS: u32 = 1000;
@@ -84,8 +88,18 @@ impl ShellOutput {
     pub fn message(&self) -> String {
         let bytes = if self.stderr.trim_ascii().is_empty() { &self.stdout } else { &self.stderr };
         let text = String::from_utf8_lossy(bytes);
-        text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        shown(&lines.collect::<Vec<_>>().join("; ")).into_owned()
     }
+}
+
+/// A text of a device as it is shown to people: its first 64 KiB, and how many bytes are left out.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_SHOWN_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let begin = &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)];
+    Cow::Owned(format!("{begin}… ({} more bytes)", text.len() - begin.len()))
 }
 
 /// A command at work on a device. Dropping it closes the connection, and with it the command's standard
@@ -350,5 +364,14 @@ mod tests {
         let output = ShellOutput { status: 1, stdout: b"out\n".to_vec(), stderr: b" a\n\nb\r\n".to_vec() };
         assert_eq!(output.message(), "a; b");
         assert_eq!(ShellOutput { stderr: Vec::new(), ..output }.message(), "out");
+    }
+
+    #[test]
+    fn a_text_without_end_is_cut_between_two_characters() {
+        assert_eq!(shown("short"), "short");
+        let text = "é".repeat(100_000);
+        let cut = shown(&text);
+        assert!(cut.ends_with("é… (134464 more bytes)"), "{}", &cut[cut.len() - 40..]);
+        assert!(cut.len() < (64 << 10) + 40);
     }
 }

@@ -38,14 +38,15 @@ pub fn report(
     let args: Vec<&str> = [command, "--json"].into_iter().take(1 + usize::from(as_json)).collect();
     targets.on_each(ui, |mut target| {
         let output = run_on_device(&mut target, &args)?;
-        let text = output.text();
-        let json = match serde_json::from_str(&text) {
+        let printed = output.text();
+        let text = host_hints(&printed);
+        let json = match serde_json::from_str(&printed) {
             Ok(object @ Value::Object(_)) => object,
             Ok(other) => json!({ command: other }),
             Err(_) => json!({ "text": text }),
         };
         let completeness = completeness(target.device.serial(), &output)?;
-        Ok(DeviceOutcome { completeness, text: host_hints(&text), json })
+        Ok(DeviceOutcome { completeness, text, json })
     })
 }
 
@@ -102,7 +103,7 @@ pub fn mark(
         let output =
             if is_stream { pass_markers(&mut target, &args)? } else { run_on_device(&mut target, &args)? };
         let completeness = completeness(target.device.serial(), &output)?;
-        Ok(DeviceOutcome { completeness, text: output.text(), json: json!({}) })
+        Ok(DeviceOutcome { completeness, text: host_hints(&output.text()), json: json!({}) })
     })
 }
 

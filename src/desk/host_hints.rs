@@ -1,5 +1,7 @@
 //! Messages of the binary on a device, with the host's commands in place of the device's.
 
+use crate::adb::shown;
+
 /// The device's commands that messages name, and the host's commands that do the same.
 const COMMANDS: [(&str, &str); 9] = [
     ("doctor", "adb doctor"),
@@ -14,8 +16,9 @@ const COMMANDS: [(&str, &str); 9] = [
 ];
 
 /// A message of a device with the commands that its reader would call: "`tracebridge stop`" is "`tracebridge
-/// adb stop`" on the host.
+/// adb stop`" on the host. One without end is cut.
 pub fn host_hints(message: &str) -> String {
+    let message = shown(message);
     let mut parts = message.split("`tracebridge ");
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::device::{BINARY_PATH, Device, Privilege, Session};
 use super::error::{DeskError, recordings};
+use super::host_hints::host_hints;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult};
 use super::targets::Targets;
 use super::user_interface::UserInterface;
@@ -62,7 +63,7 @@ fn clean_device(device: &Device, removes_recordings: bool) -> Result<DeviceOutco
     let mut completeness = Completeness::Complete;
     for user in users(device.privilege()) {
         let output = device.run_script(&clean_script(), user, CLEAN_TIMEOUT)?;
-        text += &output.text();
+        text += &host_hints(&output.text());
         if output.status != 0 {
             completeness = Completeness::Lossy;
             text += &format!("{}\n", output.message());
