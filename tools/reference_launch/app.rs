@@ -76,7 +76,7 @@ pub fn play(args: &Args) -> io::Result<()> {
     }
     let apk = args.output.with_extension("apk");
     let (worker, images_wanted) = app.bind(&mut main, &apk, &tracer)?;
-    app.start_activity(&mut main, &apk)?;
+    app.start_activity(&mut main, &apk, args.more_calls)?;
     app.resume(&mut main, &images_wanted);
     let (render, render_thread) = app.start_render_thread();
     let fully_drawn = app.draw_frames(&mut main, args, &render);
@@ -208,7 +208,7 @@ impl App {
     }
 
     /// The first activity: its views, and its settings, which it reads on the main thread.
-    fn start_activity(&self, main: &mut JavaThread, apk: &Path) -> io::Result<()> {
+    fn start_activity(&self, main: &mut JavaThread, apk: &Path, more_calls: u64) -> io::Result<()> {
         let _slice = self.markers.slice("activityStart");
         main.call("android.app.ActivityThread.performLaunchActivity", |main| {
             let _slice = self.markers.slice("performCreate:com.example.feed.MainActivity");
@@ -219,6 +219,9 @@ impl App {
                         read_code(main, apk, 2 << 20, 3 << 20)
                     })?;
                     main.call("com.google.gson.Gson.fromJson", parse_settings);
+                    for _ in 0..more_calls {
+                        main.leaf("java.util.ArrayList.get", 0);
+                    }
                     Ok(())
                 })
             })

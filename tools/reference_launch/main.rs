@@ -51,6 +51,9 @@ struct Args {
     /// Trace no methods.
     #[arg(long)]
     no_methods: bool,
+    /// Short calls that the activity makes beside its others: for a method trace of any size.
+    #[arg(long, default_value_t = 0)]
+    more_calls: u64,
     /// The app's part, for itself.
     #[arg(long, hide = true)]
     plays_app: bool,

@@ -115,6 +115,7 @@ fn write_apk(path: &std::path::Path) -> io::Result<()> {
 fn start_app(args: &Args) -> io::Result<Child> {
     let mut app = Command::new("/proc/self/exe");
     app.arg("--plays-app").args(["--package", &args.package, "--frames", &args.frames.to_string()]);
+    app.args(["--more-calls", &args.more_calls.to_string()]);
     if let Some(release) = clap::ValueEnum::to_possible_value(&args.release) {
         app.args(["--release", release.get_name()]);
     }
