@@ -3,6 +3,7 @@
 import argparse
 import json
 import random
+import shlex
 import statistics
 import subprocess
 import sys
@@ -16,7 +17,7 @@ CATEGORIES = ["sched", "irq", "disk", "memreclaim"]
 # priority, so that what the machine does beside them is not counted as planted.
 SHARING = {"hogs", "quota", "inversion", "inversion_of_three"}
 # Causes that take time from work of the slice's own, which is the larger part: the largest other cause counts.
-BESIDE_OWN_WORK = {"interrupts"}
+BESIDE_OWN_WORK = {"interrupts", "reclaim"}
 CAUSES = [
     "none", "more_work", "sleep", "disk", "lock_computing", "lock_sleeping", "lock_reading", "lock_chain",
     "server", "server_busy", "hogs", "quota", "inversion", "inversion_of_three", "reclaim", "interrupts",
@@ -26,22 +27,58 @@ CAUSES = [
 CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
 
 
-def run_one(tool: Path, planter: Path, work: Path, cause: str, millis: float) -> tuple[dict, dict]:
-    """Records one planted cause. Returns what was planted, and the span that `why` explains."""
-    capture = work / "planted.dat"
-    capture.unlink(missing_ok=True)
-    command = [str(planter), cause, f"{millis:.1f}", "--dir", str(work)]
+class ThisMachine:
+    """Records on this machine."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.tool, self.planter, self.work = str(arguments.tool), str(arguments.planter), arguments.work
+
+    def record(self, command: list[str], capture: Path) -> str:
+        """Runs a command of the recorder, which ends with `-o`'s file, and returns what the planter printed."""
+        capture.unlink(missing_ok=True)
+        try:
+            said = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+        finally:
+            for group in CPU_GROUPS.glob("planted-*"):
+                group.rmdir()
+        return said.stdout.decode()
+
+
+class Device(ThisMachine):
+    """Records on a device, and fetches the capture."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        super().__init__(arguments)
+        self.serial, self.host_work = arguments.device, arguments.work
+        self.work = Path("/data/local/tmp/why-truth")
+        self.tool, self.planter = "/data/local/tmp/tracebridge", "/data/local/tmp/planted_cause"
+        self.adb("shell", "-n", f"mkdir -p {self.work}")
+
+    def adb(self, *words: str) -> str:
+        return subprocess.run(["adb", "-s", self.serial, *words], stdout=subprocess.PIPE, check=True).stdout.decode()
+
+    def record(self, command: list[str], capture: Path) -> str:
+        said = self.adb("shell", "-n", f"rm -f {self.work}/*; {shlex.join(command)} 2>/dev/null")
+        self.adb("pull", str(self.work / capture.name), str(capture))
+        return said
+
+
+def run_one(
+    place: ThisMachine, arguments: argparse.Namespace, cause: str, millis: float, without: bool = False
+) -> tuple[dict, dict]:
+    """Records one planted cause, or the same work without it. Returns what was planted, and the span that `why`
+    explains."""
+    capture = arguments.work / "planted.dat"
+    command = [place.planter, cause, f"{millis:.1f}", "--dir", str(place.work)]
+    command += ["--without", "yes"] if without else []
     if cause not in SHARING:
         command = ["chrt", "-f", "1", *command]
-    record = [str(tool), "wrap", *CATEGORIES, *EVENTS, "-b", "16384", "-o", str(capture), "--", *command]
-    try:
-        said = subprocess.run(record, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
-    finally:
-        for group in CPU_GROUPS.glob("planted-*"):
-            group.rmdir()
-    why = [str(tool), "why", str(capture), "--slice", "planted", "--json"]
+    output = str(place.work / capture.name)
+    record = [place.tool, "wrap", *CATEGORIES, *EVENTS, "-b", "16384", "-o", output, "--", *command]
+    said = place.record(record, capture)
+    why = [str(arguments.tool), "why", str(capture), "--slice", "planted", "--json"]
     out = subprocess.run(why, stdout=subprocess.PIPE, check=True)
-    return json.loads(said.stdout), json.loads(out.stdout)["spans"][0]
+    return json.loads(said), json.loads(out.stdout)["spans"][0]
 
 
 def main() -> int:
@@ -49,19 +86,28 @@ def main() -> int:
     parser.add_argument("--tool", type=Path, required=True)
     parser.add_argument("--planter", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--device", metavar="SERIAL")
     parser.add_argument("-n", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--causes", nargs="*", default=CAUSES)
     arguments = parser.parse_args()
+    place = Device(arguments) if arguments.device else ThisMachine(arguments)
     draw = random.Random(arguments.seed)
     found = defaultdict(Counter)
     right, near = Counter(), Counter()
-    errors, foreign, unexplained = [], [], []
-    # Of each run: the time that its cause says to be saved without it, and how long its slice took.
+    foreign, unexplained = [], []
+    # Of each run of a cause: the size that was found, and the planted one, ns.
+    totals = defaultdict(list)
+    # Of each run: the time that its cause says to be saved without it, and how long its slice took, and takes without
+    # the cause, if that is not what a clean slice takes.
     removals, clean = [], []
     for cause in arguments.causes:
         for _ in range(arguments.n):
-            planted, span = run_one(arguments.tool, arguments.planter, arguments.work, cause, draw.uniform(40, 200))
+            millis = draw.uniform(40, 200)
+            planted, span = run_one(place, arguments, cause, millis)
+            without = None
+            if cause in SHARING:
+                without = run_one(place, arguments, cause, millis, without=True)[1]["duration_ns"]
             times = Counter()
             for part in span["causes"]:
                 times[" > ".join(hop["cause"] for hop in part["path"])] += part["ns"]
@@ -74,16 +120,15 @@ def main() -> int:
             unknown = sum(ns for path, ns in times.items() if path.endswith(("unexplained", "not_recorded")))
             unexplained.append(unknown / span["duration_ns"])
             if "pair" in planted:
-                # Both are the two largest, and each has half of the size.
-                pair = planted["pair"]
+                # Both are the two largest.
+                pair = dict(zip(planted["pair"], planted["sizes"]))
                 found[cause][" and ".join(sorted(ranked[:2]))] += 1
                 right[cause] += set(ranked[:2]) == set(pair)
-                half = planted["ns"] // 2
                 own = {"running": 5_000_000}
-                error = max(abs(times[path] - own.get(path, 0) - half) for path in pair)
-                near[cause] += error <= max(half // 10, 5_000_000)
-                errors.append(error)
-                removals.append((sum(times[path] - own.get(path, 0) for path in pair), span["duration_ns"]))
+                sizes = {path: times[path] - own.get(path, 0) for path in pair}
+                near[cause] += all(abs(sizes[path] - ns) <= max(ns // 10, 5_000_000) for path, ns in pair.items())
+                totals[cause].append((sum(sizes.values()), sum(pair.values())))
+                removals.append((cause, sum(sizes.values()), span["duration_ns"], without))
                 continue
             expected = " > ".join(planted["path"])
             largest = ranked[0]
@@ -99,23 +144,32 @@ def main() -> int:
             own = 5_000_000 if expected == "running" else 0
             error = abs(times[expected] - own - planted["ns"])
             near[cause] += error <= max(planted["ns"] // 10, 5_000_000)
-            errors.append(error)
-            removals.append((times[expected] - own, span["duration_ns"]))
-    print(f"| planted | largest cause found ({arguments.n} runs, seed {arguments.seed}) | right | size within 10 % or 5 ms |")
-    print("| --- | --- | --- | --- |")
+            totals[cause].append((times[expected] - own, planted["ns"]))
+            removals.append((cause, times[expected] - own, span["duration_ns"], without))
+    print(f"| planted | largest cause found ({arguments.n} runs, seed {arguments.seed}) | right | size within 10 % or 5 ms | found of planted, all runs |")
+    print("| --- | --- | --- | --- | --- |")
     for cause in arguments.causes:
         all_found = ", ".join(f"{path} {count}" for path, count in found[cause].most_common())
-        print(f"| {cause} | {all_found} | {right[cause]} of {arguments.n} | {near[cause]} of {arguments.n} |")
+        sizes, planted = (sum(column) for column in zip(*totals[cause] or [(0, 0)]))
+        share = f"{100 * sizes / planted:.1f} %" if planted else "-"
+        counts = f"{right[cause]} of {arguments.n} | {near[cause]} of {arguments.n}"
+        print(f"| {cause} | {all_found} | {counts} | {share} |")
     runs = arguments.n * len(arguments.causes)
     print(f"\nlargest cause right: {sum(right.values())} of {runs}; size near: {sum(near.values())} of {runs}")
     print(f"unexplained or not recorded, median run: {100 * statistics.median(unexplained):.2f} %")
     if foreign:
         print(f"largest foreign cause of clean runs: median {100 * statistics.median(foreign):.2f} %, most {100 * max(foreign):.2f} %")
     if clean and removals:
-        # What a run took longer than the clean ones is what would be saved without its cause.
+        # What a run took longer than those without its cause is what would be saved.
         base = statistics.median(clean)
-        wrong = [abs(saved - (took - base)) / (took - base) for saved, took in removals if took > base]
-        print(f"predicted against measured saving: median error {100 * statistics.median(wrong):.1f} %")
+        errors = defaultdict(list)
+        for cause, saved, took, without in removals:
+            longer = took - (base if without is None else without)
+            if longer > 0:
+                errors[cause].append(abs(saved - longer) / longer)
+        every = [error for list_ in errors.values() for error in list_]
+        print(f"predicted against measured saving: median error {100 * statistics.median(every):.1f} %; of each cause:")
+        print(", ".join(f"{cause} {100 * statistics.median(list_):.1f} %" for cause, list_ in errors.items()))
     return 0
 
 

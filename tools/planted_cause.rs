@@ -5,7 +5,11 @@
 //! the cause by the names of `why --json`, as the path over threads that leads to it, and its size in ns, by
 //! the program's own clock readings.
 //!
+//! With `--without yes` the same work is done without its cause, where that is one of other programs or of
+//! the kernel: what the cause costs is the difference of the two.
+//!
 //! usage: planted_cause CAUSE MILLISECONDS [--tracefs DIR] [--dir DIR] [--own-work MILLISECONDS]
+//!                      [--without yes]
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -48,7 +52,7 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("lock_and_work", &["lock > running", "running"]),
 ];
 
-/// The causes that are two at once: `path` then names both, and each takes half of the planted time.
+/// The causes that are two at once: the list then names both, and each takes about half of the planted time.
 const PAIRS: &[&str] = &["sleep_and_disk", "lock_and_work"];
 
 struct Arguments {
@@ -57,6 +61,15 @@ struct Arguments {
     own_work: Duration,
     tracefs: PathBuf,
     dir: PathBuf,
+    /// Whether hogs, or the quota, are left out.
+    is_without: bool,
+}
+
+impl Arguments {
+    /// So many hogs, or none.
+    fn hogs(&self, count: usize) -> usize {
+        if self.is_without { 0 } else { count }
+    }
 }
 
 /// Writes the slice's begin and end.
@@ -79,12 +92,13 @@ fn main() {
     let path = CAUSES.iter().find(|(name, _)| *name == arguments.cause).expect("a known cause").1;
     let marker = arguments.tracefs.join("trace_marker");
     let mut markers = Markers(OpenOptions::new().write(true).open(marker).expect("trace_marker"));
-    let ns = plant(&arguments, &mut markers);
     let is_pair = PAIRS.contains(&arguments.cause.as_str());
     let said = if is_pair {
-        serde_json::json!({ "cause": arguments.cause, "pair": path, "ns": ns.as_nanos() as u64 })
+        let sizes = plant_pair(&arguments, &mut markers).map(|size| size.as_nanos() as u64);
+        serde_json::json!({ "cause": arguments.cause, "pair": path, "sizes": sizes })
     } else {
-        serde_json::json!({ "cause": arguments.cause, "path": path, "ns": ns.as_nanos() as u64 })
+        let size = plant(&arguments, &mut markers).as_nanos() as u64;
+        serde_json::json!({ "cause": arguments.cause, "path": path, "ns": size })
     };
     println!("{said}");
 }
@@ -99,6 +113,7 @@ fn parse(words: &[String]) -> Arguments {
         own_work: Duration::from_millis(5),
         tracefs: "/sys/kernel/tracing".into(),
         dir: std::env::temp_dir(),
+        is_without: false,
     };
     for pair in rest.chunks(2) {
         let [name, value] = pair else { panic!("{pair:?} lacks a value") };
@@ -106,24 +121,53 @@ fn parse(words: &[String]) -> Arguments {
             "--tracefs" => arguments.tracefs = value.into(),
             "--dir" => arguments.dir = value.into(),
             "--own-work" => arguments.own_work = millis(value),
+            "--without" => arguments.is_without = value == "yes",
             other => panic!("unknown option {other}"),
         }
     }
     arguments
 }
 
+/// Runs the slice: its own work, and `planted` in the middle of it, whose size is returned.
+fn slice(arguments: &Arguments, planted: &mut dyn FnMut() -> Duration, markers: &mut Markers) -> Duration {
+    let pid = std::process::id();
+    markers.write(&format!("B|{pid}|planted"));
+    compute(arguments.own_work / 2);
+    let size = planted();
+    compute(arguments.own_work / 2);
+    markers.write(&format!("E|{pid}"));
+    size
+}
+
+/// Runs the slice with two causes. Returns the size of each.
+fn plant_pair(arguments: &Arguments, markers: &mut Markers) -> [Duration; 2] {
+    let half = arguments.planted / 2;
+    let mut first = Duration::ZERO;
+    let slice =
+        |prepared: &mut dyn FnMut() -> Duration, markers: &mut Markers| slice(arguments, prepared, markers);
+    match arguments.cause.as_str() {
+        "sleep_and_disk" => {
+            let file = ColdFile::new(&arguments.dir);
+            let both = &mut || {
+                first = waiting_time(|| thread::sleep(half));
+                file.read_for(half)
+            };
+            let second = slice(both, markers);
+            [first, second]
+        }
+        "lock_and_work" => {
+            with_holder_then(markers, &slice, move || compute(half), move || _ = compute(half));
+            [half, half]
+        }
+        other => panic!("{other} cannot be planted"),
+    }
+}
+
 /// Runs the slice. Returns the size of the planted cause.
 fn plant(arguments: &Arguments, markers: &mut Markers) -> Duration {
     let planted = arguments.planted;
-    let slice = |prepared: &mut dyn FnMut() -> Duration, markers: &mut Markers| {
-        let pid = std::process::id();
-        markers.write(&format!("B|{pid}|planted"));
-        compute(arguments.own_work / 2);
-        let ns = prepared();
-        compute(arguments.own_work / 2);
-        markers.write(&format!("E|{pid}"));
-        ns
-    };
+    let slice =
+        |prepared: &mut dyn FnMut() -> Duration, markers: &mut Markers| slice(arguments, prepared, markers);
     match arguments.cause.as_str() {
         "none" => slice(&mut || Duration::ZERO, markers),
         "more_work" => slice(&mut || compute(planted), markers),
@@ -141,32 +185,20 @@ fn plant(arguments: &Arguments, markers: &mut Markers) -> Duration {
         "lock_chain" => lock_chain(markers, &slice, planted),
         "server" => ask_server(arguments, markers, &slice, false),
         "server_busy" => ask_server(arguments, markers, &slice, true),
+        // Both also hold for the slice's own work.
         "hogs" => {
-            let _hogs = Hogs::on_cpu_of_this_thread(2);
-            slice(&mut || beside_cpu_time(|| _ = compute(planted / 2)), markers)
+            let _hogs = Hogs::on_cpu_of_this_thread(arguments.hogs(2));
+            beside_cpu_time(|| _ = slice(&mut || compute(planted / 2), markers))
         }
         "quota" => {
-            let _group = Group::new("cpu", &[("cpu.cfs_period_us", "20000"), ("cpu.cfs_quota_us", "5000")]);
-            slice(&mut || beside_cpu_time(|| _ = compute(planted / 4)), markers)
+            let quota = if arguments.is_without { "-1" } else { "5000" };
+            let _group = Group::new("cpu", &[("cpu.cfs_period_us", "20000"), ("cpu.cfs_quota_us", quota)]);
+            beside_cpu_time(|| _ = slice(&mut || compute(planted / 4), markers))
         }
         "reclaim" => reclaim(arguments, markers, &slice),
-        "inversion" => inversion(markers, &slice, planted),
-        "inversion_of_three" => inversion_of_three(markers, &slice, planted),
+        "inversion" => inversion(markers, &slice, planted, arguments.hogs(3)),
+        "inversion_of_three" => inversion_of_three(markers, &slice, planted, arguments.hogs(3)),
         "interrupts" => interrupts(markers, &slice, planted),
-        "sleep_and_disk" => {
-            let file = ColdFile::new(&arguments.dir);
-            let both = &mut || {
-                thread::sleep(planted / 2);
-                file.read_for(planted / 2);
-                planted
-            };
-            slice(both, markers)
-        }
-        "lock_and_work" => {
-            let half = planted / 2;
-            with_holder_then(markers, &slice, move || compute(half), move || _ = compute(half));
-            planted
-        }
         other => panic!("{other} cannot be planted"),
     }
 }
@@ -257,19 +289,23 @@ fn lock_chain(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Du
 }
 
 /// Hogs on the holder's CPU keep it from running.
-fn inversion(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
-    with_holder(markers, slice, move || {
-        let _hogs = Hogs::on_cpu_of_this_thread(3);
-        beside_cpu_time(|| _ = compute(planted / 3))
-    })
+fn inversion(markers: &mut Markers, slice: &Slice<'_>, planted: Duration, hogs: usize) -> Duration {
+    with_holder(markers, slice, move || compute_beside_hogs(planted / 3, hogs))
 }
 
 /// The slice waits for a lock whose holder waits for another lock, whose holder hogs keep from running.
-fn inversion_of_three(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
-    with_two_holders(markers, slice, move || {
-        let _hogs = Hogs::on_cpu_of_this_thread(3);
-        beside_cpu_time(|| _ = compute(planted / 3))
-    })
+fn inversion_of_three(markers: &mut Markers, slice: &Slice<'_>, planted: Duration, hogs: usize) -> Duration {
+    with_two_holders(markers, slice, move || compute_beside_hogs(planted / 3, hogs))
+}
+
+/// Computes while hogs take the CPU of this thread. Returns how long it was ready and had no CPU, also while
+/// it started and ended them.
+fn compute_beside_hogs(time: Duration, hogs: usize) -> Duration {
+    let before = run_delay();
+    let hogs = Hogs::on_cpu_of_this_thread(hogs);
+    compute(time);
+    drop(hogs);
+    run_delay().saturating_sub(before)
 }
 
 /// Packets over loopback whose soft interrupts take the CPU of the slice: each is received in the interrupt
@@ -354,7 +390,8 @@ fn serve(socket: &Path) {
 }
 
 /// The slice reads more of a file than its group may hold in memory, so that the kernel takes other pages
-/// of it away for each. The file has holes alone, for which no disk is asked.
+/// of it away for each. The file has holes alone, for which no disk is asked. The size is the time in which
+/// the kernel's pressure-stall information saw a task waiting for memory.
 fn reclaim(arguments: &Arguments, markers: &mut Markers, slice: &Slice<'_>) -> Duration {
     let limit: u64 = 16 << 20;
     let _group = Group::new("memory", &[("memory.limit_in_bytes", &limit.to_string())]);
@@ -362,15 +399,22 @@ fn reclaim(arguments: &Arguments, markers: &mut Markers, slice: &Slice<'_>) -> D
     let planted = arguments.planted;
     slice(
         &mut || {
-            timed(|| {
-                let start = Instant::now();
-                while start.elapsed() < planted {
-                    file.fill_cache();
-                }
-            })
+            let before = memory_stall();
+            let start = Instant::now();
+            while start.elapsed() < planted {
+                file.fill_cache();
+            }
+            memory_stall().saturating_sub(before)
         },
         markers,
     )
+}
+
+/// How long tasks of this machine have waited for memory: the first line of /proc/pressure/memory.
+fn memory_stall() -> Duration {
+    let pressure = std::fs::read_to_string("/proc/pressure/memory").expect("pressure-stall information");
+    let total = pressure.lines().next().and_then(|line| line.split_once("total="));
+    Duration::from_micros(total.and_then(|(_, us)| us.parse().ok()).expect("a total in µs"))
 }
 
 /// A file whose pages are not in memory.
@@ -412,13 +456,13 @@ impl ColdFile {
         ColdFile { file, path }
     }
 
-    /// Reads from the disk for this long. Returns how long that took beside the CPU's time.
+    /// Reads from the disk for this long. Returns how long the thread waited for it.
     fn read_for(&self, time: Duration) -> Duration {
         // Direct reads need memory that begins at a page.
         let mut memory = vec![0u8; READ_BYTES + 4096];
         let from = memory.as_ptr().align_offset(4096);
         let start = Instant::now();
-        beside_cpu_time(|| {
+        waiting_time(|| {
             let mut at = 0;
             while start.elapsed() < time {
                 let block = &mut memory[from..from + READ_BYTES];
@@ -514,6 +558,21 @@ fn timed(work: impl FnOnce()) -> Duration {
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("the thread's CPU time");
     Duration::from(time)
+}
+
+/// How long the thread waited within the work: what is left of its time without that on the CPU, and without
+/// that in which it was ready to run, as the scheduler counts it.
+fn waiting_time(work: impl FnOnce()) -> Duration {
+    let delay = run_delay();
+    let beside = beside_cpu_time(work);
+    beside.saturating_sub(run_delay().saturating_sub(delay))
+}
+
+/// How long this thread has been ready without a CPU: the second number of its `schedstat`.
+fn run_delay() -> Duration {
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("schedstat");
+    let ns = statistics.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+    Duration::from_nanos(ns.expect("a time in ns"))
 }
 
 /// How much longer the work took than the CPU had it.
