@@ -285,11 +285,17 @@ impl TrackSink for ModelCollector {
         if self.has_given_up() {
             return;
         }
-        let Some(last) = self.last_on_cpu.get_mut(&event.cpu) else { return };
+        let is_first = !self.last_on_cpu.contains_key(&event.cpu);
+        let last = self.last_on_cpu.entry(event.cpu).or_insert(LastOnCpu { tid: 0, ts: event.ts });
         if last.tid == 0 && event.tid > 0 {
             let thread = self.model.threads.entry(event.tid).or_default();
-            let ready_since = thread.changes.last().map_or(0, |change| change.since);
-            let since = last.ts.max(ready_since);
+            let known = thread.changes.last().map(|change| (change.state, change.since));
+            if is_first && known.is_none_or(|(state, _)| state == SchedState::Running) {
+                // It ran before the recording began, and its first switch will say so.
+                last.tid = event.tid;
+                return;
+            }
+            let since = last.ts.max(known.map_or(0, |(_, since)| since));
             thread.runs(since, event.cpu);
             let change = CpuChange { since, tid: event.tid, prio: None };
             self.model.cpus.entry(event.cpu).or_default().changes.push(change);

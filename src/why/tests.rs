@@ -259,6 +259,15 @@ fn what_recording_takes_is_a_cause() {
 }
 
 #[test]
+fn a_thread_with_events_runs_though_nothing_was_known_of_its_cpu() {
+    let mut lines = Lines::default();
+    // MAIN leaves CPU 0 while it is ready, and goes on on CPU 1, whose switch from idle was not recorded.
+    lines.switch(0, 0, IDLE, "R", MAIN).switch(1000, 0, MAIN, "R+", WORKER);
+    lines.slice(2000..7000, 1, MAIN, "work").switch(8000, 1, MAIN, "S", IDLE);
+    assert_eq!(lines.causes(), [row("running main", "work", 5000)]);
+}
+
+#[test]
 fn a_thread_with_events_runs_though_the_switch_to_it_was_not_recorded() {
     let mut lines = Lines::default();
     lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..20_000, 0, MAIN, "work");
