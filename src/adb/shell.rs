@@ -98,7 +98,8 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_SHOWN_BYTES {
         return Cow::Borrowed(text);
     }
-    let begin = &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)];
+    let end = (0..=MAX_SHOWN_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    let begin = &text[..end];
     Cow::Owned(format!("{begin}… ({} more bytes)", text.len() - begin.len()))
 }
 

@@ -200,7 +200,9 @@ class Campaign:
             if kind == "sessions":
                 found[kind][words[0]] = words[1:]
             elif kind == "files":
-                found[kind][words[0]] = words[1]
+                # Without a checksum it was removed while the device looked.
+                if len(words) > 1:
+                    found[kind][words[0]] = words[1]
             else:
                 found[kind].append(" ".join(words))
         return found

@@ -257,8 +257,8 @@ impl TextReader<'_> {
     }
 }
 
-/// Whether the text of an event is no more than the beginning of its name: a file that was cut in its last line
-/// ends so.
+/// Whether the text of an event is no more than the beginning of its name: a file that was cut in its last
+/// line ends so.
 fn is_cut_name(rest: &[u8]) -> bool {
     rest.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
 }
@@ -555,7 +555,7 @@ mod tests {
         let (log, report) =
             read_log(b" a-1 [000] 1.5: 0: E\n  <idle>-0     [000] d..2  1136.0972", Order::Any);
         assert_eq!((log.len(), report.damage.len()), (1, 1), "the cut last line is reported");
-        // Also where its time is whole, and the event's name is not; not where the line is one that has ended.
+        // Also where its time is whole, and the event's name is not; not where the line has ended.
         for (end, expected) in
             [("sys_en", (1, 1)), ("sys_en\n", (2, 0)), ("", (1, 1)), ("sys_close()", (2, 0))]
         {

@@ -1,5 +1,5 @@
-//! Every `tracebridge …` command line of the README and of the pages in docs/ names commands and options that
-//! the program's own `--help` has, and docs/commands.md has an example of every command.
+//! Every `tracebridge …` command line of the README and of the pages in docs/ names commands and options
+//! that the program's own `--help` has, and docs/commands.md has an example of every command.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -132,7 +132,7 @@ impl Fixture {
             write_pair(&files, name, seed, 100);
         }
         // As long as the times on the pages are.
-        write_pair(&files, "start", 50, 400);
+        write_pair(&files, "start", 50, 600);
         write_launch_dat(&files, "big.dat", 4_000_000);
         for seed in 1..3 {
             for (number, side) in (0..).zip(["methods-a", "methods-b"]) {
@@ -204,8 +204,11 @@ impl Fixture {
             Command::new("cp").arg("-al").arg(from).arg(to).run().exited(0);
         }
         for dataset in ["lab", "lab1", "lab2"] {
-            // A lock is of one place alone.
-            fs::remove_file(place.dir.path().join(dataset).join(".tracebridge-lock")).unwrap();
+            // A lock is of one place alone: a file of its own, and no link.
+            let lock = place.dir.path().join(dataset).join(".tracebridge-lock");
+            let bytes = fs::read(&lock).unwrap();
+            fs::remove_file(&lock).unwrap();
+            fs::write(&lock, bytes).unwrap();
         }
         fs::copy(phone.join("atrace.txt"), place.dir.path().join("out.atrace")).unwrap();
         let here = phone.display().to_string();
