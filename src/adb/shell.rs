@@ -21,6 +21,10 @@ const MAX_OUTPUT_BYTES: usize = 16 << 20;
 /// The most of a device's text that is shown to people, bytes.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
 
+/// Room for the note about what is left out, bytes. A text that is longer by less than that is shown whole,
+/// and so is one that has been cut before.
+const NOTE_BYTES: usize = 40;
+
 /// A device that sends more packets without a byte in a row does not speak the protocol.
 const MAX_EMPTY_PACKETS: u32 = 1000;
 
@@ -95,7 +99,7 @@ impl ShellOutput {
 
 /// A text of a device as it is shown to people: its first 64 KiB, and how many bytes are left out.
 pub fn shown(text: &str) -> Cow<'_, str> {
-    if text.len() <= MAX_SHOWN_BYTES {
+    if text.len() <= MAX_SHOWN_BYTES + NOTE_BYTES {
         return Cow::Borrowed(text);
     }
     let end = (0..=MAX_SHOWN_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
@@ -374,5 +378,6 @@ mod tests {
         let cut = shown(&text);
         assert!(cut.ends_with("é… (134464 more bytes)"), "{}", &cut[cut.len() - 40..]);
         assert!(cut.len() < (64 << 10) + 40);
+        assert_eq!(shown(&cut), cut, "the number of bytes is told once");
     }
 }

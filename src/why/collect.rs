@@ -285,8 +285,11 @@ impl TrackSink for ModelCollector {
         if self.has_given_up() {
             return;
         }
-        let is_first = !self.last_on_cpu.contains_key(&event.cpu);
-        let last = self.last_on_cpu.entry(event.cpu).or_insert(LastOnCpu { tid: 0, ts: event.ts });
+        let mut is_first = false;
+        let last = self.last_on_cpu.entry(event.cpu).or_insert_with(|| {
+            is_first = true;
+            LastOnCpu { tid: 0, ts: event.ts }
+        });
         if last.tid == 0 && event.tid > 0 {
             let thread = self.model.threads.entry(event.tid).or_default();
             let known = thread.changes.last().map(|change| (change.state, change.since));
