@@ -484,24 +484,6 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_was_put_in_the_place_of_the_part_does_not_become_the_output() {
-        let dir = tempfile::tempdir().unwrap();
-        let target = dir.path().join("x.dat");
-        let victim = dir.path().join("victim");
-        fs::write(&victim, "untouched").unwrap();
-        let output = OutputFile::create(&target, Readers::AsTarget).unwrap();
-        let part = output.part.clone().unwrap();
-        fs::remove_file(&part).unwrap();
-        std::os::unix::fs::symlink(&victim, &part).unwrap();
-        assert_eq!(output.commit().unwrap_err().to_string(), exchanged().to_string());
-        assert_eq!(
-            (names(dir.path()), fs::read(&victim).unwrap()),
-            (vec!["victim".to_owned()], b"untouched".to_vec())
-        );
-    }
-
-    #[cfg(unix)]
-    #[test]
     fn a_symbolic_link_is_replaced_and_permissions_are_kept() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let dir = tempfile::tempdir().unwrap();
