@@ -58,7 +58,9 @@ class Device(ThisMachine):
         return subprocess.run(["adb", "-s", self.serial, *words], stdout=subprocess.PIPE, check=True).stdout.decode()
 
     def record(self, command: list[str], capture: Path) -> str:
-        said = self.adb("shell", "-n", f"rm -f {self.work}/*; {shlex.join(command)} 2>/dev/null")
+        groups = f"rmdir {CPU_GROUPS}/planted-* 2>/dev/null"
+        script = f"rm -f {self.work}/*; {shlex.join(command)} 2>/dev/null; s=$?; {groups}; exit $s"
+        said = self.adb("shell", "-n", script)
         self.adb("pull", str(self.work / capture.name), str(capture))
         return said
 
