@@ -1,9 +1,11 @@
 //! Reads trace-cmd's `trace.dat`, versions 6 and 7.
 //!
 //! This file recognizes a trace.dat, and reads the header of its version into a [`TraceDat`]. `read.rs` reads
-//! the events, with the records of each CPU from `cpu_data.rs`.
+//! the events, with the records of each CPU from `cpu_data.rs` and the names of threads from
+//! `event_names.rs`.
 
 mod cpu_data;
+mod event_names;
 mod header;
 mod read;
 
