@@ -80,8 +80,9 @@ fn a_launch_that_is_played_is_found_as_it_was_played() {
         let (said, info) = played(&machine, release);
         let launches = info["launches"].as_array().unwrap();
         let [launch] = launches.as_slice() else { panic!("{release}: {info:#}") };
-        assert_eq!((&launch["package"], &launch["type"]), (&said["package"], &said["type"]), "{release}");
-        assert_eq!(launch["pid"], said["app"]["pid"], "{release}");
+        let found = (&launch["package"], &launch["pid"], &launch["type"]);
+        let expected = (&said["package"], &said["app"]["pid"], &said["type"]);
+        assert_eq!(found, expected, "{release}: {info:#}");
         assert_eq!(launch["rule"], rule, "{release}: {launch}");
         let begin = launch["begin_ns"].as_u64().unwrap();
         let end = begin + launch["duration_ns"].as_u64().unwrap();
