@@ -214,6 +214,11 @@ impl<'a> Conversion<'a> {
         }
     }
 
+    /// Size of all inputs on disk, bytes.
+    pub(super) fn input_bytes(&self) -> u64 {
+        self.inputs.iter().map(|input| input.size).sum()
+    }
+
     /// The mapping file's contents.
     pub(super) fn parse_mapping(&self) -> Result<Option<Mapping<'_>>, ConvertError> {
         let Some(file) = &self.mapping else { return Ok(None) };

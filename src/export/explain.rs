@@ -1,13 +1,18 @@
 //! `why` as one library call: reads the inputs once, and explains the spans that a question is about.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::convert::{Conversion, ConvertError, ConvertRequest};
 use super::runs::runs_of;
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::timeline::MergeSummary;
+use crate::formats::{Head, Order, Sink, SinkAdapter, ThreadInfo};
+use crate::measure::FinderSink;
+use crate::timeline::{MergeSummary, MethodThread, TimelineAdapter, TimelineSink};
 use crate::tracks::TrackBuilder;
-use crate::why::{Difference, Explanation, Model, ModelCollector, NothingAsked, Question, difference};
+use crate::why::{
+    Difference, Explanation, KeptTime, Model, ModelCollector, NothingAsked, Question, difference,
+};
 
 /// The reason why nothing was explained.
 #[derive(Debug, thiserror::Error)]
@@ -41,15 +46,94 @@ impl Explained {
     }
 }
 
-/// Reads the inputs of `request`, of which the output is not written.
-fn read_model(request: ConvertRequest<'_>) -> Result<(Model, MergeSummary), ConvertError> {
+/// Smaller inputs than this many bytes are read at once: all of them may be kept.
+const LARGE_INPUTS: u64 = 32 << 20;
+
+/// Makes the model of a timeline. Of a large one it keeps the time alone that a question is about.
+struct ModelSink<'q> {
+    builder: TrackBuilder<ModelCollector>,
+    /// Finds the launches and frames beforehand.
+    scout: Option<TrackBuilder<FinderSink>>,
+    has_scouted: bool,
+    question: &'q Question,
+}
+
+impl<'q> ModelSink<'q> {
+    fn new(question: &'q Question, has_scout: bool) -> ModelSink<'q> {
+        ModelSink {
+            builder: TrackBuilder::new(ModelCollector::default()),
+            scout: has_scout.then(|| TrackBuilder::of_markers(FinderSink::default())),
+            has_scouted: false,
+            question,
+        }
+    }
+}
+
+impl SinkAdapter for ModelSink<'_> {
+    type Next = TrackBuilder<ModelCollector>;
+
+    fn next(&mut self) -> &mut Self::Next {
+        &mut self.builder
+    }
+
+    fn head(&mut self, head: &Head) -> io::Result<()> {
+        if let Some(mut scout) = self.scout.take().filter(|_| self.has_scouted) {
+            let measured = std::mem::take(&mut scout.sink().measured);
+            self.builder.sink().keep_only(KeptTime::of_question(self.question, measured));
+        }
+        self.builder.head(head)
+    }
+}
+
+impl TimelineAdapter for ModelSink<'_> {
+    fn scout(&mut self) -> Option<&mut dyn TimelineSink> {
+        self.has_scouted = true;
+        self.scout.as_mut().map(|scout| scout as &mut dyn TimelineSink)
+    }
+
+    /// Each thread's calls are looked up by themselves.
+    fn edge_order(&mut self) -> Order {
+        Order::Any
+    }
+
+    /// The kernel's name of a thread counts, though the method trace comes after the recording.
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        let known = thread.tid.and_then(|tid| self.builder.tasks().threads.get(tid)).cloned();
+        self.builder.method_thread(thread)?;
+        match (thread.tid, known.and_then(|known| known.name)) {
+            (Some(tid), Some(name)) => {
+                self.builder.thread(&ThreadInfo { tid, tgid: None, name: Some(&name) })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads the inputs of `request`, of which the output is not written. The model holds all that `question` is
+/// about.
+fn read_model(
+    request: ConvertRequest<'_>,
+    question: &Question,
+) -> Result<(Model, MergeSummary), ConvertError> {
     let conversion = Conversion::prepare(request)?;
-    let mut tracks = TrackBuilder::new(ModelCollector::default());
     let mapping = conversion.parse_mapping()?;
-    let pushed = conversion.push_part(&mut tracks, mapping.as_ref());
-    conversion.check_whole()?;
-    let summary = pushed?;
-    Ok((std::mem::take(tracks.sink()).into_model(), summary))
+    let read = |has_scout| -> Result<_, ConvertError> {
+        let mut tracks = ModelSink::new(question, has_scout);
+        let pushed = conversion.push_part(&mut tracks, mapping.as_ref());
+        conversion.check_whole()?;
+        let summary = pushed?;
+        let collector = std::mem::take(tracks.builder.sink());
+        let kept = collector.kept().clone();
+        Ok((collector.into_model(), summary, kept))
+    };
+    let (model, summary, kept) = read(conversion.input_bytes() >= LARGE_INPUTS)?;
+    let is_held = model.spans(question).map_or(true, |spans| kept.holds(&spans));
+    if is_held {
+        return Ok((model, summary));
+    }
+    drop(model);
+    let (model, summary, _) = read(false)?;
+    Ok((model, summary))
 }
 
 /// Reads the inputs of `request`, of which the output is not written, and explains what `question` is about.
@@ -57,7 +141,7 @@ fn read_model(request: ConvertRequest<'_>) -> Result<(Model, MergeSummary), Conv
 /// # Errors
 /// [`ExplainError`].
 pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Result<Explained, ExplainError> {
-    let (model, summary) = read_model(request)?;
+    let (model, summary) = read_model(request, question)?;
     let spans = model.spans(question)?;
     let explanations: Vec<Explanation> = spans.iter().map(|span| model.explain(span)).collect();
     let mut missing = model.missing();
@@ -73,7 +157,8 @@ pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Resul
 pub fn explain_everything(file: &Path) -> Vec<(u64, Vec<(u64, u64)>)> {
     let inputs = [file.to_owned()];
     let request = ConvertRequest::to_read(&inputs);
-    let Ok((model, _)) = read_model(request) else { return Vec::new() };
+    let all = Question::Stretch { thread: String::new(), from: None, to: None };
+    let Ok((model, _)) = read_model(request, &all) else { return Vec::new() };
     let measured = model.measured_spans().into_iter().map(|span| span.asked);
     let spans = measured.chain(model.spans(&Question::Usual).unwrap_or_default()).chain(model.every_thread());
     let explained = spans.map(|span| model.explain(&span));

@@ -106,7 +106,9 @@ fn merge_opened(
         }
     };
     let mut recordings: Vec<RecordingInput<'_>> = recordings.into_iter().map(place).collect();
-    let (evidence, duplicates) = gather_evidence(&recordings, !traces.is_empty())?;
+    let traced: Vec<Option<i32>> = traces.iter().map(|(_, trace)| trace.header().pid).collect();
+    let scout = if recordings.len() == 1 { out.scout() } else { None };
+    let (evidence, duplicates) = gather_evidence(&recordings, &traced, scout)?;
     let mut placed = Vec::new();
     for (_, trace) in &mut traces {
         align::settle_counter_unit(trace, evidence.as_ref(), &reference);
@@ -140,26 +142,34 @@ fn kept_before_others(recording: &RecordingInput<'_>) -> Reverse<(bool, u8)> {
 }
 
 /// Reads the recordings whose events are compared with other inputs. Where method traces are to be placed,
-/// these are all recordings. Where several recordings may hold the same events, it is the recording whose
-/// events are kept.
+/// these are all recordings; `traced` are the processes of the traces, where they tell them. Where several
+/// recordings may hold the same events, it is the recording whose events are kept. The scout looks at the
+/// recording in the same pass.
 fn gather_evidence(
     recordings: &[RecordingInput<'_>],
-    with_method_traces: bool,
+    traced: &[Option<i32>],
+    mut scout: Option<&mut dyn TimelineSink>,
 ) -> io::Result<(Option<KernelEvidence>, DuplicateFilter)> {
     let mut duplicates = DuplicateFilter::default();
-    let mut evidence = (with_method_traces && !recordings.is_empty()).then(KernelEvidence::default);
+    let with_method_traces = !traced.is_empty() && !recordings.is_empty();
+    let mut evidence = with_method_traces.then(|| KernelEvidence::of_processes(traced));
     let kept = recordings.iter().min_by_key(|r| kept_before_others(r)).filter(|_| recordings.len() > 1);
     for input in recordings {
         let is_kept = kept.is_some_and(|kept| kept.index == input.index);
-        if evidence.is_none() && !is_kept {
+        if evidence.is_none() && !is_kept && scout.is_none() {
             continue;
         }
+        let order = if scout.is_some() { Order::Markers } else { Order::Any };
         let mut pass = EvidencePass {
             map: &input.map,
             evidence: evidence.as_mut(),
             duplicates: is_kept.then_some(&mut duplicates),
+            scout: scout.as_deref_mut(),
         };
-        input.recording.read(Order::Any, &mut pass)?;
+        let report = input.recording.read(order, &mut pass)?;
+        if let Some(scout) = &mut scout {
+            scout.finish(&MergeSummary::new(input.recording.head().clock, Vec::new(), report))?;
+        }
     }
     if let Some(evidence) = &mut evidence {
         evidence.finish();

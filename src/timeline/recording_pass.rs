@@ -39,35 +39,41 @@ pub struct RecordingInput<'a> {
 }
 
 /// Collects the evidence from a recording, with which method traces and other recordings are compared.
-pub struct EvidencePass<'e> {
+pub struct EvidencePass<'e, 's> {
     /// From the recording's clock to the timeline's.
     pub map: &'e ClockMap,
     /// Filled where method traces are to be placed.
     pub evidence: Option<&'e mut KernelEvidence>,
     /// Filled where other recordings may hold the same events.
     pub duplicates: Option<&'e mut DuplicateFilter>,
+    /// The exporter's scout.
+    pub scout: Option<&'e mut (dyn TimelineSink + 's)>,
 }
 
-impl Sink for EvidencePass<'_> {
-    fn head(&mut self, _: &Head) -> io::Result<()> {
+impl Sink for EvidencePass<'_, '_> {
+    fn head(&mut self, head: &Head) -> io::Result<()> {
         if let Some(evidence) = &mut self.evidence {
             evidence.begin_recording();
         }
-        Ok(())
+        self.scout.as_mut().map_or(Ok(()), |scout| scout.head(head))
     }
 
-    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         if let Some(evidence) = &mut self.evidence {
             evidence.add_event_type(kind);
         }
-        Ok(())
+        self.scout.as_mut().map_or(Ok(()), |scout| scout.event_type(id, kind))
     }
 
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         if let Some(evidence) = &mut self.evidence {
             evidence.add_thread(thread);
         }
-        Ok(())
+        self.scout.as_mut().map_or(Ok(()), |scout| scout.thread(thread))
+    }
+
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
+        self.scout.as_mut().map_or(Ok(()), |scout| scout.process(process))
     }
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
@@ -78,8 +84,27 @@ impl Sink for EvidencePass<'_> {
         if let Some(duplicates) = &mut self.duplicates {
             duplicates.remember(event, kind);
         }
-        Ok(())
+        self.scout.as_mut().map_or(Ok(()), |scout| scout.event(event, kind))
     }
+
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        self.scout.as_mut().map_or(Ok(()), |scout| scout.track(track))
+    }
+
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        let Some(scout) = &mut self.scout else { return Ok(()) };
+        with_moved(event, self.map, |event| scout.track_event(event))
+    }
+}
+
+/// Calls `with` with the event at its time in the timeline's clock.
+fn with_moved<R>(event: &TrackEvent<'_>, map: &ClockMap, with: impl FnOnce(&TrackEvent<'_>) -> R) -> R {
+    let mut event = *event;
+    event.ts = map.map(event.ts);
+    let TrackEventKind::Frame(frame) = event.kind else { return with(&event) };
+    let frame = TimelineFrame { end: frame.end.map(|end| map.map(end)), ..*frame };
+    event.kind = TrackEventKind::Frame(&frame);
+    with(&event)
 }
 
 /// Pushes the timeline to the exporter: numbers event types over all inputs, counts events, and buffers
@@ -398,6 +423,24 @@ struct PushPass<'t, 'o> {
 const EDGE_BATCH: usize = 1024;
 
 impl PushPass<'_, '_> {
+    /// Pushes a track event whose time is in the timeline's clock.
+    fn moved_track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        let Timeline { next, out, .. } = &mut *self.timeline;
+        match self.tracks.event(event, next, (!self.passes_through).then_some(&mut **out))? {
+            TrackOutput::Nothing => Ok(()),
+            TrackOutput::Edge(thread, edge) => self.push_edge(thread, edge),
+            TrackOutput::Event(_) if self.passes_through => Ok(()),
+            TrackOutput::Event(event) if self.is_buffered => {
+                self.timeline.buffer.add_track_event(OwnedTrackEvent::new(&event));
+                Ok(())
+            }
+            TrackOutput::Event(event) => {
+                self.timeline.push_buffered_until(event.ts)?;
+                self.timeline.out.track_event(&event)
+            }
+        }
+    }
+
     fn push_edge(&mut self, thread: u32, edge: Edge) -> io::Result<()> {
         if self.passes_through {
             return Ok(());
@@ -469,31 +512,9 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
     }
 
     fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
-        let mut event = *event;
-        let moved_frame;
-        if let Some(map) = &self.map {
-            let offset = map.offset_at(event.ts);
-            self.first_offset.get_or_insert(offset);
-            event.ts = event.ts.saturating_add_signed(offset);
-            if let TrackEventKind::Frame(frame) = event.kind {
-                moved_frame = TimelineFrame { end: frame.end.map(|end| map.map(end)), ..*frame };
-                event.kind = TrackEventKind::Frame(&moved_frame);
-            }
-        }
-        let Timeline { next, out, .. } = &mut *self.timeline;
-        match self.tracks.event(&event, next, (!self.passes_through).then_some(&mut **out))? {
-            TrackOutput::Nothing => Ok(()),
-            TrackOutput::Edge(thread, edge) => self.push_edge(thread, edge),
-            TrackOutput::Event(_) if self.passes_through => Ok(()),
-            TrackOutput::Event(event) if self.is_buffered => {
-                self.timeline.buffer.add_track_event(OwnedTrackEvent::new(&event));
-                Ok(())
-            }
-            TrackOutput::Event(event) => {
-                self.timeline.push_buffered_until(event.ts)?;
-                self.timeline.out.track_event(&event)
-            }
-        }
+        let Some(map) = self.map else { return self.moved_track_event(event) };
+        self.first_offset.get_or_insert(map.offset_at(event.ts));
+        with_moved(event, map, |event| self.moved_track_event(event))
     }
 
     fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {

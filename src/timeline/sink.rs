@@ -96,6 +96,12 @@ pub trait TimelineSink: Sink {
     fn edge_order(&mut self) -> Order {
         self.order()
     }
+    /// A sink that looks at the recording before it is pushed, if it is the only one. It gets markers in the
+    /// order of time and all other events in any order, all in the timeline's clock, and tells the exporter of
+    /// which parts it needs the whole.
+    fn scout(&mut self) -> Option<&mut dyn TimelineSink> {
+        None
+    }
     /// Whether the exporter itself takes the contents of the recording with this number among the inputs from
     /// the input's bytes. Its contents are then read and counted, but not pushed.
     fn passes_through(&mut self, input: usize) -> bool {
@@ -145,6 +151,10 @@ pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
     fn edge_order(&mut self) -> Order {
         self.next().edge_order()
     }
+    /// See [`TimelineSink::scout`].
+    fn scout(&mut self) -> Option<&mut dyn TimelineSink> {
+        self.next().scout()
+    }
     /// See [`TimelineSink::passes_through`].
     fn passes_through(&mut self, input: usize) -> bool {
         self.next().passes_through(input)
@@ -181,6 +191,9 @@ impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
     }
     fn edge_order(&mut self) -> Order {
         TimelineAdapter::edge_order(self)
+    }
+    fn scout(&mut self) -> Option<&mut dyn TimelineSink> {
+        TimelineAdapter::scout(self)
     }
     fn passes_through(&mut self, input: usize) -> bool {
         TimelineAdapter::passes_through(self, input)

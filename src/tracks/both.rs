@@ -84,6 +84,10 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.first.wants_states() || self.second.wants_states()
     }
 
+    fn wants_markers_alone(&self) -> bool {
+        self.first.wants_markers_alone() && self.second.wants_markers_alone()
+    }
+
     fn run_begin(&mut self, tid: i32, ts: u64) {
         self.first.run_begin(tid, ts);
         self.second.run_begin(tid, ts);

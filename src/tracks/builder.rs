@@ -190,6 +190,9 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
             return Ok(());
         }
         self.end_losses(event)?;
+        if self.sink.wants_markers_alone() && !matches!(role, EventRole::Print { .. }) {
+            return Ok(());
+        }
         self.sink.seen(event);
         if event.tid > 0 && (event.comm.is_some() || event.tgid.is_some()) {
             self.tasks.threads.learn(event.tid, event.tgid, event.comm);

@@ -89,6 +89,10 @@ pub(crate) trait TrackSink {
     fn wants_states(&self) -> bool {
         true
     }
+    /// Whether nothing but markers is wanted from here on.
+    fn wants_markers_alone(&self) -> bool {
+        false
+    }
     /// A thread gets a CPU.
     fn run_begin(&mut self, tid: i32, ts: u64) {
         let _ = (tid, ts);

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::cpu_speed::CpuSpeeds;
+use super::kept_time::{KeptTime, Moment, Position};
 use super::model::{
-    BlockedReason, CpuChange, Interrupt, Mark, MarkKind, Model, NameId, SchedState, Syscall, ThreadHistory,
-    Wake,
+    BlockedReason, CpuChange, CpuHistory, Interrupt, Mark, MarkKind, Model, NameId, SchedState, Syscall,
+    ThreadHistory, Wake,
 };
 use super::quotas::Quotas;
 use super::syscalls::SyscallTable;
@@ -50,6 +51,11 @@ pub(crate) struct ModelCollector {
     max_states: Option<usize>,
     /// The states of threads that are kept.
     states: usize,
+    /// The time of which all is kept.
+    kept: KeptTime,
+    position: Position,
+    /// The threads whose last wait may still go on, behind the kept time.
+    waiting: Vec<i32>,
 }
 
 /// A new thread.
@@ -141,6 +147,39 @@ impl ModelCollector {
         ModelCollector { max_states: Some(max_states), ..ModelCollector::default() }
     }
 
+    /// All of this time is kept, and of the rest what concerns it. Called before the first event.
+    pub fn keep_only(&mut self, kept: KeptTime) {
+        self.position = Position::new(&kept);
+        self.kept = kept;
+    }
+
+    /// The time of which all is kept.
+    pub fn kept(&self) -> &KeptTime {
+        &self.kept
+    }
+
+    /// Goes to the moment of an event.
+    fn advance(&mut self, ts: u64) {
+        if !self.position.advance(ts, &self.kept) {
+            return;
+        }
+        self.model.threads.values_mut().for_each(ThreadHistory::keep);
+        self.model.cpus.values_mut().for_each(CpuHistory::keep);
+        if self.position.moment == Moment::After {
+            let asked = self.kept.threads().iter().copied();
+            let goes_on = |tid: &i32| {
+                let last = self.model.threads.get(tid).and_then(|thread| thread.changes.last());
+                last.is_some_and(|change| !matches!(change.state, SchedState::Running | SchedState::Gone))
+            };
+            self.waiting = asked.filter(goes_on).collect();
+        }
+    }
+
+    /// Whether all that comes is kept.
+    fn keeps_all(&self) -> bool {
+        self.position.moment == Moment::Kept
+    }
+
     /// The model, when the timeline has ended.
     pub fn into_model(self) -> Model {
         self.model
@@ -178,7 +217,12 @@ impl ModelCollector {
 
     fn mark(&mut self, event: &Event<'_>, kind: MarkKind) {
         if event.tid > 0 && self.keeps_states(1) {
-            self.thread(event.tid).marks.push(Mark { ts: event.ts, kind });
+            let keeps_all = self.keeps_all();
+            let thread = self.thread(event.tid);
+            thread.marks.push(Mark { ts: event.ts, kind });
+            if !keeps_all {
+                thread.forget_old();
+            }
         }
     }
 
@@ -254,7 +298,8 @@ impl TrackSink for ModelCollector {
         if self.has_given_up() {
             return Ok(());
         }
-        self.thread(at.tid).slices.end(span.end);
+        let thread = self.model.threads.entry(at.tid).or_default();
+        thread.slices.end(span.end, &self.kept);
         Ok(())
     }
 
@@ -285,6 +330,7 @@ impl TrackSink for ModelCollector {
         if self.has_given_up() {
             return;
         }
+        self.advance(event.ts);
         let mut is_first = false;
         let last = self.last_on_cpu.entry(event.cpu).or_insert_with(|| {
             is_first = true;
@@ -314,16 +360,26 @@ impl TrackSink for ModelCollector {
             return;
         }
         self.last_on_cpu.insert(at.cpu, LastOnCpu { tid: at.entered, ts: at.ts });
+        let keeps_all = self.keeps_all();
         if at.left > 0 {
             let state = SchedState::of_leaving(at.left_state);
-            self.thread(at.left).leaves(at.ts, at.cpu, state, first);
+            let thread = self.thread(at.left);
+            thread.leaves(at.ts, at.cpu, state, first);
+            if !keeps_all {
+                thread.forget_old();
+            }
         }
         if at.entered > 0 {
             self.thread(at.entered).runs(at.ts, at.cpu);
+            self.waiting.retain(|tid| *tid != at.entered);
         }
         let prio = i16::try_from(at.entered_prio).ok();
         let change = CpuChange { since: at.ts, tid: at.entered, prio };
-        self.model.cpus.entry(at.cpu).or_default().changes.push(change);
+        let cpu = self.model.cpus.entry(at.cpu).or_default();
+        cpu.changes.push(change);
+        if !keeps_all {
+            cpu.forget_old();
+        }
     }
 
     fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: i32) {
@@ -347,9 +403,15 @@ impl TrackSink for ModelCollector {
         false
     }
 
+    /// Behind the kept time launches and frames are looked for, and nothing else.
+    fn wants_markers_alone(&self) -> bool {
+        self.position.moment == Moment::After && self.waiting.is_empty()
+    }
+
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
         self.saw(span.end);
-        if !self.keeps_states(1) {
+        self.model.has_interrupts = true;
+        if !self.kept.overlaps(span.start, span.end) || !self.keeps_states(1) {
             return Ok(());
         }
         let name = self.model.names.number(name);
@@ -370,7 +432,8 @@ impl TrackSink for ModelCollector {
     fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
         self.saw(call.span.end);
         if let Some(tid) = call.at.tid.filter(|_| !self.has_given_up()) {
-            self.thread(tid).calls.end(call.span.end);
+            let thread = self.model.threads.entry(tid).or_default();
+            thread.calls.end(call.span.end, &self.kept);
         }
         Ok(())
     }
@@ -448,7 +511,10 @@ impl TrackSink for ModelCollector {
                 let name = self.model.names.number(&kind.name);
                 self.thread(event.tid).reclaims.begin(event.ts, name);
             }
-            CollectedEvent::ReclaimEnd => self.thread(event.tid).reclaims.end(event.ts),
+            CollectedEvent::ReclaimEnd => {
+                let thread = self.model.threads.entry(event.tid).or_default();
+                thread.reclaims.end(event.ts, &self.kept);
+            }
             CollectedEvent::Mark(mark) => self.mark(event, mark),
         }
         Ok(())

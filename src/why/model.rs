@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::cpu_speed::CpuSpeeds;
+use super::kept_time::KeptTime;
 use super::quotas::Quotas;
 use crate::ftrace::task_state::TaskState;
 use crate::measure::Measured;
@@ -132,6 +133,15 @@ struct StoredWake {
     is_new: bool,
 }
 
+/// Marks further before a wait than this many say nothing about it.
+pub(super) const MARKS_BEFORE: usize = 32;
+/// How many changes of a thread stay behind the kept time: it is woken, and runs.
+const FOLLOWING_CHANGES: usize = 3;
+/// How many of the last changes of a thread stay: the next event may be about one of them.
+const LAST_CHANGES: usize = 4;
+/// So many are forgotten together.
+const MANY: usize = 64;
+
 /// The number of nothing, in [`StateChange`] and [`Slice`].
 const NONE: u32 = u32::MAX;
 
@@ -168,9 +178,15 @@ impl Slices {
         self.list.push(Slice { start, end: u64::MAX, name, parent });
     }
 
-    pub fn end(&mut self, end: u64) {
-        if let Some(slice) = self.open.pop().and_then(|at| self.list.get_mut(at as usize)) {
-            slice.end = end;
+    /// Ends the innermost open slice. It is forgotten where nothing of it is in `kept`: whoever was within it
+    /// is then forgotten already.
+    pub fn end(&mut self, end: u64, kept: &KeptTime) {
+        let Some(at) = self.open.pop() else { return };
+        let is_last = at as usize + 1 == self.list.len();
+        let Some(slice) = self.list.get_mut(at as usize) else { return };
+        slice.end = end;
+        if is_last && !kept.overlaps(slice.start, end) {
+            self.list.pop();
         }
     }
 
@@ -258,9 +274,52 @@ pub(super) struct ThreadHistory {
     /// When the kernel looked for free memory on behalf of the thread.
     pub reclaims: Slices,
     pub marks: Vec<Mark>,
+    /// The changes and marks that stay, from the begin on.
+    kept: KeptCounts,
+}
+
+/// How many changes, wake-ups and marks of a thread stay, from the begin on.
+#[derive(Debug, Default, Clone, Copy)]
+struct KeptCounts {
+    changes: usize,
+    wakes: usize,
+    marks: usize,
 }
 
 impl ThreadHistory {
+    /// What is there now stays, and the next changes, which tell how the last wait ended.
+    pub fn keep(&mut self) {
+        self.kept =
+            KeptCounts { changes: self.changes.len(), wakes: self.wakes.len(), marks: self.marks.len() };
+    }
+
+    /// Forgets the changes and marks between those that stay and the last ones, where they are many.
+    pub fn forget_old(&mut self) {
+        let changes = self.kept.changes + FOLLOWING_CHANGES..self.changes.len().saturating_sub(LAST_CHANGES);
+        if changes.len() >= MANY {
+            self.changes.drain(changes);
+            self.forget_wakes();
+        }
+        let marks = self.kept.marks..self.marks.len().saturating_sub(MARKS_BEFORE);
+        if marks.len() >= MANY {
+            self.marks.drain(marks);
+        }
+    }
+
+    /// Forgets the wake-ups to which no change is linked any more.
+    fn forget_wakes(&mut self) {
+        let mut wakes = self.wakes.split_off(self.kept.wakes);
+        for change in &mut self.changes[self.kept.changes..] {
+            if change.state == SchedState::Runnable
+                && let Some(at) = (change.link as usize).checked_sub(self.kept.wakes)
+                && let Some(wake) = wakes.get_mut(at)
+            {
+                change.link = self.wakes.len() as u32;
+                self.wakes.push(*wake);
+            }
+        }
+    }
+
     /// The thread gets `cpu`.
     pub fn runs(&mut self, ts: u64, cpu: u32) {
         self.early_wake = None;
@@ -361,9 +420,24 @@ pub(super) struct CpuHistory {
     pub interrupts: Vec<Interrupt>,
     /// The frequency from each moment on, kHz.
     pub frequencies: Vec<(u64, u32)>,
+    /// The changes that stay, from the begin on.
+    kept: usize,
 }
 
 impl CpuHistory {
+    /// What is there now stays.
+    pub fn keep(&mut self) {
+        self.kept = self.changes.len();
+    }
+
+    /// Forgets the changes between those that stay and the last one, where they are many.
+    pub fn forget_old(&mut self) {
+        let old = self.kept..self.changes.len().saturating_sub(1);
+        if old.len() >= MANY {
+            self.changes.drain(old);
+        }
+    }
+
     /// Calls `with` for each part of `from..to` in which the CPU has one thread; 0 is the idle task. `None`
     /// where it is not known.
     pub fn parts(&self, from: u64, to: u64, mut with: impl FnMut(u64, u64, Option<&CpuChange>)) {
@@ -415,6 +489,8 @@ pub(crate) struct Model {
     pub(super) quotas: Quotas,
     /// The CPUs that a thread may use, where these are not all.
     pub(super) affinities: FxHashMap<i32, Vec<u32>>,
+    /// Whether interrupts were recorded.
+    pub(super) has_interrupts: bool,
     /// The times of the first and of the last event.
     pub(crate) extent: (u64, u64),
     pub(crate) measured: Measured,
@@ -460,7 +536,7 @@ impl Model {
             );
             missing.push(&unseen);
         }
-        if self.cpus.values().all(|cpu| cpu.interrupts.is_empty()) {
+        if !self.has_interrupts {
             missing.push("no interrupts were recorded: record the category irq to tell timers from devices");
         }
         if self.cpus.values().all(|cpu| cpu.frequencies.is_empty()) {

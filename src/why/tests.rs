@@ -84,9 +84,14 @@ impl Lines {
     }
 
     fn model(&mut self) -> Model {
+        self.model_of(KeptTime::default())
+    }
+
+    fn model_of(&mut self, kept: KeptTime) -> Model {
         self.0.sort_by_key(|(us, _)| *us);
         let text: String = self.0.iter().map(|(_, line)| line.as_str()).collect();
         let mut builder = TrackBuilder::new(ModelCollector::default());
+        builder.sink().keep_only(kept);
         let text = format!("# tracer: nop\n#\n{text}");
         let report = ftrace_text::read(text.as_bytes(), Order::Time, &mut builder).unwrap();
         assert_eq!(report.damage, [], "{text}");
@@ -397,30 +402,72 @@ impl Numbers {
     }
 }
 
+/// Events of threads that wake each other in whatever order, some at equal times. The time from one to the
+/// next is up to three steps, µs.
+fn random_events(seed: u64, count: usize, step: u64) -> Lines {
+    let mut random = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut lines = Lines::default();
+    let mut on_cpu = [IDLE; 3];
+    let mut us = 100;
+    for _ in 0..count {
+        us += random.below(4) * step;
+        let cpu = random.below(3) as usize;
+        let tid = [IDLE, MAIN, WORKER, SERVER, 201, 300][random.below(6) as usize];
+        let state = ["S", "D", "R", "R+", "X"][random.below(5) as usize];
+        match random.below(5) {
+            0 | 1 => {
+                lines.switch(us, cpu as u32, on_cpu[cpu], state, tid);
+                on_cpu[cpu] = tid;
+            }
+            2 => _ = lines.waking(us, cpu as u32, on_cpu[cpu], tid.max(1)),
+            3 => _ = lines.waking_by_interrupt(us, cpu as u32, tid.max(1)),
+            _ => {
+                let text = if random.below(2) == 0 { "B|100|x" } else { "E|100" };
+                lines.marker(us, cpu as u32, on_cpu[cpu].max(1), text);
+            }
+        }
+    }
+    lines
+}
+
+fn span_of(tid: i32, begin: u64, end: u64) -> SpanAsked {
+    let threads = vec![(tid, end)];
+    SpanAsked { what: String::new(), begin, end, threads, launched: None, detail: String::new() }
+}
+
+/// A model of the time that is asked about tells the same of it as one of the whole timeline, and is smaller.
+#[test]
+fn a_part_is_explained_as_the_whole_explains_it() {
+    for seed in 1..=60_u64 {
+        let mut lines = random_events(seed, 6000, 400);
+        let whole = lines.model();
+        let (first, last) = whole.extent;
+        let length = last - first;
+        let threads = [MAIN, WORKER, SERVER];
+        let parts = [(first + length / 3, length / 10), (first + length / 3 * 2, length / 20)];
+        let spans: Vec<SpanAsked> = parts
+            .iter()
+            .flat_map(|(begin, ns)| threads.map(|tid| span_of(tid, *begin, begin + ns)))
+            .collect();
+        let part = lines.model_of(KeptTime::of_spans(&spans, threads.to_vec()));
+        let sizes = [&whole, &part].map(|model| {
+            let threads = model.threads.values();
+            threads.map(|thread| thread.changes.len() + thread.slices.list.len()).sum::<usize>()
+        });
+        assert!(sizes[1] * 10 < sizes[0] * 7, "seed {seed}: {sizes:?}");
+        for span in &spans {
+            let causes = |model: &Model| format!("{:#?}", model.explain(span).causes);
+            assert_eq!(causes(&part), causes(&whole), "seed {seed}: {span:?}");
+        }
+    }
+}
+
 /// Whatever the events are, in whatever order threads wake each other and at whatever equal times: the parts
 /// of a span share no moment, and add up to it.
 #[test]
 fn parts_are_disjoint_and_cover_the_span() {
     for seed in 1..=300_u64 {
-        let mut random = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut lines = Lines::default();
-        let mut on_cpu = [IDLE; 3];
-        let mut us = 100;
-        for _ in 0..200 {
-            us += random.below(4) * 50;
-            let cpu = random.below(3) as usize;
-            let tid = [IDLE, MAIN, WORKER, SERVER, 201, 300][random.below(6) as usize];
-            let state = ["S", "D", "R", "R+", "X"][random.below(5) as usize];
-            match random.below(5) {
-                0 | 1 => {
-                    lines.switch(us, cpu as u32, on_cpu[cpu], state, tid);
-                    on_cpu[cpu] = tid;
-                }
-                2 => _ = lines.waking(us, cpu as u32, on_cpu[cpu], tid.max(1)),
-                3 => _ = lines.waking_by_interrupt(us, cpu as u32, tid.max(1)),
-                _ => _ = lines.marker(us, cpu as u32, on_cpu[cpu].max(1), "B|100|x"),
-            }
-        }
+        let mut lines = random_events(seed, 200, 50);
         let mut model = lines.model();
         if seed % 3 == 0 {
             model.losses = vec![(2_000_000, 2_400_000), (3_000_000, 3_100_000)];
@@ -430,15 +477,7 @@ fn parts_are_disjoint_and_cover_the_span() {
             // Beyond both ends of the recording.
             let begin = first.saturating_sub(1000);
             let end = last + 1000;
-            let span = SpanAsked {
-                what: String::new(),
-                begin,
-                end,
-                threads: vec![(tid, end)],
-                launched: None,
-                detail: String::new(),
-            };
-            let explained = model.explain(&span);
+            let explained = model.explain(&span_of(tid, begin, end));
             let mut intervals: Vec<(u64, u64)> =
                 explained.causes.iter().flat_map(|part| part.intervals.iter().copied()).collect();
             intervals.sort_unstable();

@@ -4,7 +4,7 @@
 //! drivers/android, and of the markers that ART, bionic and the framework write around their locks.
 
 use super::cause::Cause;
-use super::model::{MarkKind, Model, SchedState, StateChange, Syscall, ThreadHistory, Wake};
+use super::model::{MARKS_BEFORE, MarkKind, Model, SchedState, StateChange, Syscall, ThreadHistory, Wake};
 
 /// The cause of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +36,6 @@ pub(super) struct WaitAt<'m> {
     pub change: &'m StateChange,
     pub wake: Option<Wake>,
 }
-
-/// Marks further before a wait than this many say nothing about it.
-const MARKS_BEFORE: usize = 32;
 
 impl Model {
     /// For what the thread waits.
@@ -111,9 +108,7 @@ impl Model {
                 }
                 _ if is_idle_main => leaf(Cause::Idle, Subject::None),
                 // A device's interrupt would have been recorded.
-                (None, _) if self.cpus.values().any(|cpu| !cpu.interrupts.is_empty()) => {
-                    leaf(Cause::Sleep, Subject::Fixed("a timer"))
-                }
+                (None, _) if self.has_interrupts => leaf(Cause::Sleep, Subject::Fixed("a timer")),
                 (Some(InterruptSource::Timer), _)
                 | (None, Some(Pending::Syscall(Syscall::Futex | Syscall::Poll))) => {
                     leaf(Cause::Sleep, Subject::Fixed("a timer"))

@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use rustc_hash::FxHashMap;
+
 use crate::formats::{Event, EventType, ThreadInfo};
 use crate::markers::Marker;
 
@@ -15,7 +17,7 @@ pub const UNKNOWN_NAME: u32 = u32::MAX;
 #[derive(Default)]
 pub struct KernelEvidence {
     /// The kernel's threads by their id.
-    pub threads: HashMap<i32, ThreadActivity>,
+    pub threads: FxHashMap<i32, ThreadActivity>,
     /// The number that stands for each marker name.
     pub names: HashMap<Vec<u8>, u32>,
     /// Stretches in which ART suspended all threads to begin a trace: begin and end, ns of the timeline.
@@ -26,6 +28,8 @@ pub struct KernelEvidence {
     pub last: u64,
     entries: usize,
     event_types: Vec<EvidenceType>,
+    /// The processes whose threads' times on a CPU are kept; `None` keeps those of all.
+    processes: Option<Vec<i32>>,
 }
 
 /// The names, markers and times on a CPU of one kernel thread.
@@ -67,6 +71,20 @@ enum EvidenceType {
 }
 
 impl KernelEvidence {
+    /// Evidence for traces of these processes. Of a thread that is known to belong to another process the
+    /// times on a CPU are not kept: they are most of a recording. `None` is the process of a trace that does
+    /// not tell it, which may be any.
+    pub fn of_processes(traced: &[Option<i32>]) -> KernelEvidence {
+        KernelEvidence { processes: traced.iter().copied().collect(), ..KernelEvidence::default() }
+    }
+
+    /// Whether the thread is known to belong to a process that no trace is of.
+    fn is_of_another_process(&self, tid: i32) -> bool {
+        let Some(processes) = &self.processes else { return false };
+        let tgid = self.threads.get(&tid).and_then(|activity| activity.tgid);
+        tgid.is_some_and(|tgid| !processes.contains(&tgid))
+    }
+
     fn activity(&mut self, tid: i32, ts: u64) -> &mut ThreadActivity {
         let activity = self.threads.entry(tid).or_insert_with(|| ThreadActivity {
             first: ts,
@@ -84,6 +102,9 @@ impl KernelEvidence {
             else {
                 continue;
             };
+            if self.is_of_another_process(tid) {
+                continue;
+            }
             let room = self.entries < MAX_ENTRIES;
             self.entries += 1;
             let activity = self.activity(tid, event.ts);
@@ -297,7 +318,8 @@ mod tests {
     fn names_markers_and_times_on_the_cpu_are_kept_per_thread() {
         let mut evidence = KernelEvidence::default();
         let map = ClockMap::offset(1_000);
-        let mut pass = EvidencePass { map: &map, evidence: Some(&mut evidence), duplicates: None };
+        let mut pass =
+            EvidencePass { map: &map, evidence: Some(&mut evidence), duplicates: None, scout: None };
         ftrace_text::read(TEXT.as_bytes(), Order::Any, &mut pass).unwrap();
         evidence.finish();
         assert_eq!((evidence.first, evidence.last), (1_000_101_000, 1_001_001_000));
@@ -329,7 +351,8 @@ mod tests {
                     a-9 (    5) [000] ...1 1.6: tracing_mark_write: E|5\n";
         let mut evidence = KernelEvidence::default();
         let map = ClockMap::default();
-        let mut pass = EvidencePass { map: &map, evidence: Some(&mut evidence), duplicates: None };
+        let mut pass =
+            EvidencePass { map: &map, evidence: Some(&mut evidence), duplicates: None, scout: None };
         ftrace_text::read(text.as_bytes(), Order::Any, &mut pass).unwrap();
         evidence.finish();
         assert_eq!(evidence.art_starts, [(1_500_000_000, 1_600_000_000)]);

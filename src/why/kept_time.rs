@@ -1,0 +1,198 @@
+//! The parts of a timeline of which all is kept, where the spans that are asked about are known beforehand.
+
+use super::model::Model;
+use super::spans::{Question, SpanAsked};
+use crate::measure::Measured;
+
+/// What came shortly before a span tells for what a thread waits at its begin: so much more is kept, ns.
+const MARGIN_NS: u64 = 100_000_000;
+
+/// The parts of a timeline of which all is kept; of the rest only the last state of each thread and CPU is
+/// known at any moment. Times are ns of the timeline.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct KeptTime {
+    /// In order, without overlaps; `None` is all time.
+    parts: Option<Vec<(u64, u64)>>,
+    /// The threads whose time is asked about, and how the last wait of each one ended has to be known.
+    threads: Vec<i32>,
+}
+
+impl KeptTime {
+    /// The time that `question` is about, by the launches and frames that were found beforehand; all time,
+    /// where these do not tell it.
+    pub fn of_question(question: &Question, measured: Measured) -> KeptTime {
+        let is_told =
+            !matches!(question, Question::Slice(_) | Question::Method(_) | Question::Stretch { .. });
+        let of_launches = measured.launches.iter().filter_map(|launch| launch.main_tid);
+        let of_frames = measured.frames.iter().flat_map(|frame| [frame.ui_tid, frame.render_tid]);
+        let threads: Vec<i32> = of_launches.chain(of_frames).collect();
+        let model = Model { measured, ..Model::default() };
+        match model.spans(question) {
+            Ok(spans) if is_told => KeptTime::of_spans(&spans, threads),
+            Err(_) if is_told && *question != Question::Usual => KeptTime::of_spans(&[], threads),
+            _ => KeptTime::default(),
+        }
+    }
+
+    /// The time of these spans, and a margin around it; `threads` are those whose time they may be.
+    pub(super) fn of_spans(spans: &[SpanAsked], mut threads: Vec<i32>) -> KeptTime {
+        let around =
+            |span: &SpanAsked| (span.begin.saturating_sub(MARGIN_NS), span.end.saturating_add(MARGIN_NS));
+        let mut all: Vec<(u64, u64)> = spans.iter().map(around).collect();
+        all.sort_unstable();
+        let mut parts: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in all {
+            match parts.last_mut() {
+                Some((_, end)) if *end >= from => *end = (*end).max(to),
+                _ => parts.push((from, to)),
+            }
+        }
+        threads.sort_unstable();
+        threads.dedup();
+        KeptTime { parts: Some(parts), threads }
+    }
+
+    /// Whether all that concerns these spans is kept.
+    pub fn holds(&self, spans: &[SpanAsked]) -> bool {
+        let Some(parts) = &self.parts else { return true };
+        spans.iter().all(|span| {
+            let before = parts.partition_point(|(from, _)| *from <= span.begin);
+            let is_within = before.checked_sub(1).is_some_and(|at| parts[at].1 >= span.end);
+            is_within && span.threads.iter().all(|(tid, _)| self.threads.binary_search(tid).is_ok())
+        })
+    }
+
+    /// Whether some of the time from `start` to `end` is kept.
+    #[inline]
+    pub fn overlaps(&self, start: u64, end: u64) -> bool {
+        let Some(parts) = &self.parts else { return true };
+        let at = parts.partition_point(|(_, to)| *to < start);
+        parts.get(at).is_some_and(|(from, _)| *from <= end)
+    }
+
+    /// The threads whose time is asked about.
+    pub fn threads(&self) -> &[i32] {
+        &self.threads
+    }
+}
+
+/// Whether the moment that a pass has come to is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    Kept,
+    /// Not kept; a part that is kept comes later.
+    Before,
+    /// All parts are over.
+    After,
+}
+
+/// Where a pass over a timeline is, beside the parts that are kept.
+#[derive(Debug)]
+pub(super) struct Position {
+    pub moment: Moment,
+    /// The number of the part that the pass is in, or comes to next.
+    part: usize,
+    /// When that changes next.
+    next: u64,
+}
+
+impl Default for Position {
+    fn default() -> Position {
+        Position::new(&KeptTime::default())
+    }
+}
+
+impl Position {
+    /// The begin of the timeline.
+    pub fn new(kept: &KeptTime) -> Position {
+        match &kept.parts {
+            None => Position { moment: Moment::Kept, part: 0, next: u64::MAX },
+            Some(parts) => match parts.first() {
+                Some((from, _)) => Position { moment: Moment::Before, part: 0, next: *from },
+                None => Position { moment: Moment::After, part: 0, next: u64::MAX },
+            },
+        }
+    }
+
+    /// Goes to `ts`. Returns whether the pass has come to another part, or left one.
+    #[inline]
+    pub fn advance(&mut self, ts: u64, kept: &KeptTime) -> bool {
+        ts >= self.next && self.change(ts, kept)
+    }
+
+    #[cold]
+    fn change(&mut self, ts: u64, kept: &KeptTime) -> bool {
+        let parts = kept.parts.as_deref().unwrap_or_default();
+        self.part += parts[self.part..].partition_point(|(_, to)| *to < ts);
+        (self.moment, self.next) = match parts.get(self.part) {
+            Some((from, _)) if ts < *from => (Moment::Before, *from),
+            Some((_, to)) => (Moment::Kept, to.saturating_add(1)),
+            None => (Moment::After, u64::MAX),
+        };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn span(begin: u64, end: u64, tid: i32) -> SpanAsked {
+        SpanAsked {
+            what: String::new(),
+            begin,
+            end,
+            threads: vec![(tid, end)],
+            launched: None,
+            detail: String::new(),
+        }
+    }
+
+    #[test]
+    fn parts_that_touch_are_one_and_a_pass_knows_where_it_is() {
+        let spans =
+            [span(5 * SECOND, 6 * SECOND, 9), span(SECOND, 2 * SECOND, 7), span(2 * SECOND, 2 * SECOND, 8)];
+        let kept = KeptTime::of_spans(&spans, vec![9, 7, 8, 7]);
+        let margin = MARGIN_NS;
+        let parts = [(SECOND - margin, 2 * SECOND + margin), (5 * SECOND - margin, 6 * SECOND + margin)];
+        assert_eq!((kept.parts.as_deref(), kept.threads()), (Some(&parts[..]), &[7, 8, 9][..]));
+        assert!(kept.holds(&spans));
+        assert!(!kept.holds(&[span(3 * SECOND, 4 * SECOND, 7)]), "another time");
+        assert!(!kept.holds(&[span(SECOND, 3 * SECOND, 7)]), "a longer time");
+        assert!(!kept.holds(&[span(SECOND, 2 * SECOND, 1)]), "another thread");
+        assert!(kept.overlaps(0, SECOND) && kept.overlaps(2 * SECOND, 4 * SECOND));
+        assert!(!kept.overlaps(3 * SECOND, 4 * SECOND) && !kept.overlaps(7 * SECOND, 8 * SECOND));
+        let mut position = Position::new(&kept);
+        let mut moments = Vec::new();
+        for ts in [0, SECOND / 2, SECOND, 2 * SECOND + margin, 3 * SECOND, 5 * SECOND, 9 * SECOND] {
+            moments.push((position.advance(ts, &kept), position.moment));
+        }
+        use Moment::{After, Before, Kept};
+        assert_eq!(
+            moments,
+            [
+                (false, Before),
+                (false, Before),
+                (true, Kept),
+                (false, Kept),
+                (true, Before),
+                (true, Kept),
+                (true, After)
+            ]
+        );
+    }
+
+    #[test]
+    fn without_spans_beforehand_all_is_kept() {
+        let all = KeptTime::default();
+        assert!(all.holds(&[span(1, 2, 3)]) && all.overlaps(1, 2));
+        let mut position = Position::new(&all);
+        assert!(!position.advance(u64::MAX - 1, &all));
+        assert_eq!(position.moment, Moment::Kept);
+        let mut nothing = Position::new(&KeptTime::of_spans(&[], Vec::new()));
+        assert!(!nothing.advance(5, &all));
+        assert_eq!(nothing.moment, Moment::After);
+    }
+}
