@@ -94,6 +94,15 @@ fn each_file_and_category_has_its_state_and_each_refusal_its_reason() {
         let has = |list: &str| !category[list].as_array().unwrap().is_empty();
         assert_eq!(works, has("events") || has("tags"), "{category}");
     }
+    let causes = json["causes"].as_array().unwrap();
+    for cause in causes {
+        assert_eq!(cause["works"] == true, cause["reason"].is_null(), "{cause}");
+    }
+    let told = run(&machine, dir.path(), &["doctor"]);
+    assert!(told.contains("\n  ok  sched          who ran, who waited, and who ended the wait\n"), "{told}");
+    let no_tags =
+        "\n  no  dalvik         locks, garbage collection and classes of ART (markers of Android's own";
+    assert!(told.contains(no_tags), "{told}");
     let list = run(&machine, dir.path(), &["list"]);
     assert!(list.contains("\n  ok  idle           CPU Idle: power/cpu_idle\n"), "{list}");
     assert!(list.contains(" (markers of Android's own processes: this is no Android)"), "{list}");

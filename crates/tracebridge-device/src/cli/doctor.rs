@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cli::Exit;
 use crate::console::TerminalWriter;
-use crate::doctor::{self, CategoryReport, DoctorReport, FilePurpose, PathReport, Scope};
+use crate::doctor::{self, CategoryReport, CauseReport, DoctorReport, FilePurpose, PathReport, Scope};
 use crate::record::saved_settings::{SettingsFileReport, SettingsFileState, UnfinishedCapture};
 
 /// Say what this device or host permits: tracefs, clocks, files, categories, and why not the rest
@@ -16,8 +16,8 @@ use crate::record::saved_settings::{SettingsFileReport, SettingsFileState, Unfin
 /// The report has every file that a recording uses, with what this user may do with it (r, w), its mode,
 /// owner and SELinux label, and what it is for. Files that are refused for the same reason stand together;
 /// the line below them says what refuses (mode, SELinux, or a kernel without the file) and what would change
-/// that. The report also shows what a killed recorder has left behind: changed settings, an unfinished
-/// capture.
+/// that. Then come the categories, and the causes that `why` can tell on the desk. The report also shows what
+/// a killed recorder has left behind: changed settings, an unfinished capture.
 #[derive(Parser)]
 #[command(after_help = "\
 Nothing is changed. Exit status: 0 where something can be recorded, else 1.
@@ -144,6 +144,9 @@ fn print_report(report: &DoctorReport, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "categories")?;
     print_categories(&report.categories, out)?;
     writeln!(out)?;
+    writeln!(out, "what `why` can tell of a recording made here")?;
+    report.causes.iter().try_for_each(|cause| print_cause(cause, out))?;
+    writeln!(out)?;
     if report.can_record() {
         writeln!(out, "Recording works here.")
     } else {
@@ -254,6 +257,14 @@ fn print_path(name: &str, report: &PathReport, out: &mut impl Write) -> io::Resu
         name, access.mode, access.owner, report.what_for
     );
     writeln!(out, "{}", line.trim_end())
+}
+
+fn print_cause(cause: &CauseReport, out: &mut impl Write) -> io::Result<()> {
+    let CauseReport { told, category, .. } = cause;
+    match &cause.reason {
+        None => writeln!(out, "  ok  {category:<14} {told}"),
+        Some(reason) => writeln!(out, "  no  {category:<14} {told} ({reason})"),
+    }
 }
 
 fn print_categories(all: &[CategoryReport], out: &mut impl Write) -> io::Result<()> {

@@ -156,7 +156,7 @@ impl CategoryInspector<'_> {
 
 /// The kernel option that provides the group of this event. `None` for groups that depend on the kernel's
 /// version or that only one vendor has.
-fn kernel_option(event: &str) -> Option<&'static str> {
+pub(super) fn kernel_option(event: &str) -> Option<&'static str> {
     Some(match event.split('/').next()? {
         "preemptirq" => "CONFIG_PREEMPTIRQ_TRACEPOINTS",
         "i2c" => "CONFIG_I2C",

@@ -3,6 +3,7 @@
 //! [`DoctorReport`] is the whole report that `doctor` prints.
 
 mod categories;
+mod causes;
 mod paths;
 
 use std::fs;
@@ -18,6 +19,7 @@ use crate::record::tracefs_config::choose_clock;
 use crate::record::{Tracefs, parse_choices};
 
 pub(crate) use categories::CategoryReport;
+pub(crate) use causes::CauseReport;
 pub(crate) use paths::{FilePurpose, PathReport};
 
 /// The report of what this device or host permits. Its JSON form is part of the command line's interface.
@@ -49,6 +51,8 @@ pub(crate) struct DoctorReport {
     pub(crate) paths: Vec<PathReport>,
     /// Every category.
     pub(crate) categories: Vec<CategoryReport>,
+    /// The causes that the host's `why` can tell of a recording made here.
+    pub(crate) causes: Vec<CauseReport>,
     /// The saved settings of recorders that are running or were killed.
     pub(crate) records: Vec<SettingsFileReport>,
 }
@@ -148,6 +152,8 @@ pub(crate) fn examine(tracefs: Option<&Path>, state_dir: Option<&Path>, scope: S
         |name: &str| readable.and_then(|root| fs::read_to_string(root.join(name)).ok()).unwrap_or_default();
     let (clocks, current_clock) = parse_choices(&read("trace_clock"));
     let clock = (!clocks.is_empty()).then(|| choose_clock(&clocks, current_clock.as_deref()).to_owned());
+    let categories =
+        readable.map_or_else(Vec::new, |root| categories::examine(root, &identity, properties.as_ref()));
     let on = properties.as_ref().and_then(|p| atrace_properties::tags_on(p, b"").ok()).unwrap_or(0);
     DoctorReport {
         machine: MachineInfo::examine(properties.as_ref()),
@@ -157,8 +163,8 @@ pub(crate) fn examine(tracefs: Option<&Path>, state_dir: Option<&Path>, scope: S
             Some(root) => paths::examine(root, &StateDir::likely_path(state_dir), &identity),
             None => Vec::new(),
         },
-        categories: readable
-            .map_or_else(Vec::new, |root| categories::examine(root, &identity, properties.as_ref())),
+        causes: causes::examine(&categories),
+        categories,
         tracing_on: read("tracing_on").trim().parse::<u8>().ok().map(|on| on != 0),
         tracers: if may_see_tracers { parse_choices(&read("available_tracers")).0 } else { Vec::new() },
         tracer: tracefs.as_ref().and_then(Tracefs::tracer_of_trace),
