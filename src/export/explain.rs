@@ -10,9 +10,7 @@ use crate::formats::{Head, Order, Sink, SinkAdapter, ThreadInfo};
 use crate::measure::FinderSink;
 use crate::timeline::{MergeSummary, MethodThread, TimelineAdapter, TimelineSink};
 use crate::tracks::TrackBuilder;
-use crate::why::{
-    Difference, Explanation, KeptTime, Model, ModelCollector, NothingAsked, Question, difference,
-};
+use crate::why::{Difference, Explanation, Model, ModelCollector, NothingAsked, Question, difference};
 
 /// The reason why nothing was explained.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +77,7 @@ impl SinkAdapter for ModelSink<'_> {
     fn head(&mut self, head: &Head) -> io::Result<()> {
         if let Some(mut scout) = self.scout.take().filter(|_| self.has_scouted) {
             let measured = std::mem::take(&mut scout.sink().measured);
-            self.builder.sink().keep_only(KeptTime::of_question(self.question, measured));
+            self.builder.sink().keep_only(self.question.kept_time(measured));
         }
         self.builder.head(head)
     }
@@ -127,7 +125,7 @@ fn read_model(
         Ok((collector.into_model(), summary, kept))
     };
     let (model, summary, kept) = read(conversion.input_bytes() >= LARGE_INPUTS)?;
-    let is_held = model.spans(question).map_or(true, |spans| kept.holds(&spans));
+    let is_held = model.spans(question).map_or(true, |spans| spans.iter().all(|span| span.is_in(&kept)));
     if is_held {
         return Ok((model, summary));
     }

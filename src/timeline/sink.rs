@@ -97,8 +97,8 @@ pub trait TimelineSink: Sink {
         self.order()
     }
     /// A sink that looks at the recording before it is pushed, if it is the only one. It gets markers in the
-    /// order of time and all other events in any order, all in the timeline's clock, and tells the exporter of
-    /// which parts it needs the whole.
+    /// order of time and all other events in any order, all in the timeline's clock, and tells the exporter
+    /// of which parts it needs the whole.
     fn scout(&mut self) -> Option<&mut dyn TimelineSink> {
         None
     }

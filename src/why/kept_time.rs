@@ -1,10 +1,6 @@
 //! The parts of a timeline of which all is kept, where the spans that are asked about are known beforehand.
 
-use super::model::Model;
-use super::spans::{Question, SpanAsked};
-use crate::measure::Measured;
-
-/// What came shortly before a span tells for what a thread waits at its begin: so much more is kept, ns.
+/// So much more is kept around a span, ns: what came shortly before it tells for what a thread waits then.
 const MARGIN_NS: u64 = 100_000_000;
 
 /// The parts of a timeline of which all is kept; of the rest only the last state of each thread and CPU is
@@ -18,27 +14,12 @@ pub(crate) struct KeptTime {
 }
 
 impl KeptTime {
-    /// The time that `question` is about, by the launches and frames that were found beforehand; all time,
-    /// where these do not tell it.
-    pub fn of_question(question: &Question, measured: Measured) -> KeptTime {
-        let is_told =
-            !matches!(question, Question::Slice(_) | Question::Method(_) | Question::Stretch { .. });
-        let of_launches = measured.launches.iter().filter_map(|launch| launch.main_tid);
-        let of_frames = measured.frames.iter().flat_map(|frame| [frame.ui_tid, frame.render_tid]);
-        let threads: Vec<i32> = of_launches.chain(of_frames).collect();
-        let model = Model { measured, ..Model::default() };
-        match model.spans(question) {
-            Ok(spans) if is_told => KeptTime::of_spans(&spans, threads),
-            Err(_) if is_told && *question != Question::Usual => KeptTime::of_spans(&[], threads),
-            _ => KeptTime::default(),
-        }
-    }
-
-    /// The time of these spans, and a margin around it; `threads` are those whose time they may be.
-    pub(super) fn of_spans(spans: &[SpanAsked], mut threads: Vec<i32>) -> KeptTime {
+    /// The time of these spans (begin and end), and a margin around it. `threads` are those whose time they
+    /// may be.
+    pub fn of_spans(spans: impl Iterator<Item = (u64, u64)>, mut threads: Vec<i32>) -> KeptTime {
         let around =
-            |span: &SpanAsked| (span.begin.saturating_sub(MARGIN_NS), span.end.saturating_add(MARGIN_NS));
-        let mut all: Vec<(u64, u64)> = spans.iter().map(around).collect();
+            |(begin, end): (u64, u64)| (begin.saturating_sub(MARGIN_NS), end.saturating_add(MARGIN_NS));
+        let mut all: Vec<(u64, u64)> = spans.map(around).collect();
         all.sort_unstable();
         let mut parts: Vec<(u64, u64)> = Vec::new();
         for (from, to) in all {
@@ -52,14 +33,12 @@ impl KeptTime {
         KeptTime { parts: Some(parts), threads }
     }
 
-    /// Whether all that concerns these spans is kept.
-    pub fn holds(&self, spans: &[SpanAsked]) -> bool {
+    /// Whether all that concerns the time of this thread from `begin` to `end` is kept.
+    pub fn holds(&self, begin: u64, end: u64, tid: i32) -> bool {
         let Some(parts) = &self.parts else { return true };
-        spans.iter().all(|span| {
-            let before = parts.partition_point(|(from, _)| *from <= span.begin);
-            let is_within = before.checked_sub(1).is_some_and(|at| parts[at].1 >= span.end);
-            is_within && span.threads.iter().all(|(tid, _)| self.threads.binary_search(tid).is_ok())
-        })
+        let before = parts.partition_point(|(from, _)| *from <= begin);
+        let is_within = before.checked_sub(1).is_some_and(|at| parts[at].1 >= end);
+        is_within && self.threads.binary_search(&tid).is_ok()
     }
 
     /// Whether some of the time from `start` to `end` is kept.
@@ -139,29 +118,17 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn span(begin: u64, end: u64, tid: i32) -> SpanAsked {
-        SpanAsked {
-            what: String::new(),
-            begin,
-            end,
-            threads: vec![(tid, end)],
-            launched: None,
-            detail: String::new(),
-        }
-    }
-
     #[test]
     fn parts_that_touch_are_one_and_a_pass_knows_where_it_is() {
-        let spans =
-            [span(5 * SECOND, 6 * SECOND, 9), span(SECOND, 2 * SECOND, 7), span(2 * SECOND, 2 * SECOND, 8)];
-        let kept = KeptTime::of_spans(&spans, vec![9, 7, 8, 7]);
+        let spans = [(5 * SECOND, 6 * SECOND), (SECOND, 2 * SECOND), (2 * SECOND, 2 * SECOND)];
+        let kept = KeptTime::of_spans(spans.into_iter(), vec![9, 7, 8, 7]);
         let margin = MARGIN_NS;
         let parts = [(SECOND - margin, 2 * SECOND + margin), (5 * SECOND - margin, 6 * SECOND + margin)];
         assert_eq!((kept.parts.as_deref(), kept.threads()), (Some(&parts[..]), &[7, 8, 9][..]));
-        assert!(kept.holds(&spans));
-        assert!(!kept.holds(&[span(3 * SECOND, 4 * SECOND, 7)]), "another time");
-        assert!(!kept.holds(&[span(SECOND, 3 * SECOND, 7)]), "a longer time");
-        assert!(!kept.holds(&[span(SECOND, 2 * SECOND, 1)]), "another thread");
+        assert!(spans.iter().all(|(begin, end)| kept.holds(*begin, *end, 8)));
+        assert!(!kept.holds(3 * SECOND, 4 * SECOND, 7), "another time");
+        assert!(!kept.holds(SECOND, 3 * SECOND, 7), "a longer time");
+        assert!(!kept.holds(SECOND, 2 * SECOND, 1), "another thread");
         assert!(kept.overlaps(0, SECOND) && kept.overlaps(2 * SECOND, 4 * SECOND));
         assert!(!kept.overlaps(3 * SECOND, 4 * SECOND) && !kept.overlaps(7 * SECOND, 8 * SECOND));
         let mut position = Position::new(&kept);
@@ -187,11 +154,11 @@ mod tests {
     #[test]
     fn without_spans_beforehand_all_is_kept() {
         let all = KeptTime::default();
-        assert!(all.holds(&[span(1, 2, 3)]) && all.overlaps(1, 2));
+        assert!(all.holds(1, 2, 3) && all.overlaps(1, 2));
         let mut position = Position::new(&all);
         assert!(!position.advance(u64::MAX - 1, &all));
         assert_eq!(position.moment, Moment::Kept);
-        let mut nothing = Position::new(&KeptTime::of_spans(&[], Vec::new()));
+        let mut nothing = Position::new(&KeptTime::of_spans([].into_iter(), Vec::new()));
         assert!(!nothing.advance(5, &all));
         assert_eq!(nothing.moment, Moment::After);
     }

@@ -287,7 +287,7 @@ struct KeptCounts {
 }
 
 impl ThreadHistory {
-    /// What is there now stays, and the next changes, which tell how the last wait ended.
+    /// All that is there now stays, and the next changes, which tell how the last wait ended.
     pub fn keep(&mut self) {
         self.kept =
             KeptCounts { changes: self.changes.len(), wakes: self.wakes.len(), marks: self.marks.len() };
@@ -425,7 +425,7 @@ pub(super) struct CpuHistory {
 }
 
 impl CpuHistory {
-    /// What is there now stays.
+    /// All that is there now stays.
     pub fn keep(&mut self) {
         self.kept = self.changes.len();
     }

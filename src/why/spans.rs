@@ -1,7 +1,8 @@
 //! The spans that can be asked about: launches, frames, slices, calls of methods, and stretches of a thread.
 
+use super::kept_time::KeptTime;
 use super::model::{Model, Slices, ThreadHistory};
-use crate::measure::{Frame, Launch, LaunchType};
+use crate::measure::{Frame, Launch, LaunchType, Measured};
 
 /// A question about a timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,28 @@ pub(crate) enum Question {
     Method(String),
     /// A stretch of a thread; `from` and `to` are ns after the timeline's begin.
     Stretch { thread: String, from: Option<u64>, to: Option<u64> },
+}
+
+impl Question {
+    /// The time that the question is about, by the launches and frames that were found beforehand; all time,
+    /// where these do not tell it.
+    pub(crate) fn kept_time(&self, measured: Measured) -> KeptTime {
+        let of_launches = measured.launches.iter().filter_map(|launch| launch.main_tid);
+        let of_frames = measured.frames.iter().flat_map(|frame| [frame.ui_tid, frame.render_tid]);
+        let threads: Vec<i32> = of_launches.chain(of_frames).collect();
+        let model = Model { measured, ..Model::default() };
+        let spans = match self {
+            Question::Slice(_) | Question::Method(_) | Question::Stretch { .. } => {
+                return KeptTime::default();
+            }
+            Question::Usual => match model.usual() {
+                Ok(spans) => spans,
+                Err(_) => return KeptTime::default(),
+            },
+            _ => model.spans(self).unwrap_or_default(),
+        };
+        KeptTime::of_spans(spans.iter().map(|span| (span.begin, span.end)), threads)
+    }
 }
 
 /// The most spans that one question explains, the longest ones.
@@ -49,6 +72,11 @@ pub(crate) struct SpanAsked {
 impl SpanAsked {
     fn of_thread(what: String, tid: i32, begin: u64, end: u64) -> SpanAsked {
         SpanAsked { what, begin, end, threads: vec![(tid, end)], launched: None, detail: String::new() }
+    }
+
+    /// Whether all that concerns the span is kept.
+    pub(crate) fn is_in(&self, kept: &KeptTime) -> bool {
+        self.threads.iter().all(|(tid, _)| kept.holds(self.begin, self.end, *tid))
     }
 
     /// How long the span is, ns.

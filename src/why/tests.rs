@@ -1,5 +1,6 @@
 //! Causes of constructed timelines, of which everything is known.
 
+use super::kept_time::KeptTime;
 use super::model::Model;
 use super::quotas::Quotas;
 use super::spans::SpanAsked;
@@ -449,7 +450,8 @@ fn a_part_is_explained_as_the_whole_explains_it() {
             .iter()
             .flat_map(|(begin, ns)| threads.map(|tid| span_of(tid, *begin, begin + ns)))
             .collect();
-        let part = lines.model_of(KeptTime::of_spans(&spans, threads.to_vec()));
+        let part = lines
+            .model_of(KeptTime::of_spans(spans.iter().map(|span| (span.begin, span.end)), threads.to_vec()));
         let sizes = [&whole, &part].map(|model| {
             let threads = model.threads.values();
             threads.map(|thread| thread.changes.len() + thread.slices.list.len()).sum::<usize>()
