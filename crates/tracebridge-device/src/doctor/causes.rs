@@ -7,7 +7,7 @@ use super::categories::{CategoryReport, kernel_option};
 /// A part of what `why` tells, and whether recordings of this device have the events for it.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct CauseReport {
-    /// What is told, for people.
+    /// The part, for people.
     pub(crate) told: &'static str,
     /// The category that records the events.
     pub(crate) category: &'static str,
