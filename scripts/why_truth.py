@@ -33,6 +33,10 @@ class ThisMachine:
     def __init__(self, arguments: argparse.Namespace):
         self.tool, self.planter, self.work = str(arguments.tool), str(arguments.planter), arguments.work
 
+    def before_others(self, command: list[str]) -> list[str]:
+        """The command at real-time priority."""
+        return ["chrt", "-f", "1", *command]
+
     def record(self, command: list[str], capture: Path) -> str:
         """Runs a command of the recorder, which ends with `-o`'s file, and returns what the planter printed."""
         capture.unlink(missing_ok=True)
@@ -57,6 +61,10 @@ class Device(ThisMachine):
     def adb(self, *words: str) -> str:
         return subprocess.run(["adb", "-s", self.serial, *words], stdout=subprocess.PIPE, check=True).stdout.decode()
 
+    def before_others(self, command: list[str]) -> list[str]:
+        # Android's toybox has chrt. The emulated device has none, and nothing that is in the way.
+        return ["sh", "-c", 'if command -v chrt >/dev/null; then exec chrt -f 1 "$@"; fi; exec "$@"', "sh", *command]
+
     def record(self, command: list[str], capture: Path) -> str:
         groups = f"rmdir {CPU_GROUPS}/planted-* 2>/dev/null"
         script = f"rm -f {self.work}/*; {shlex.join(command)} 2>/dev/null; s=$?; {groups}; exit $s"
@@ -74,7 +82,7 @@ def run_one(
     command = [place.planter, cause, f"{millis:.1f}", "--dir", str(place.work)]
     command += ["--without", "yes"] if without else []
     if cause not in SHARING:
-        command = ["chrt", "-f", "1", *command]
+        command = place.before_others(command)
     output = str(place.work / capture.name)
     record = [place.tool, "wrap", *CATEGORIES, *EVENTS, "-b", "16384", "-o", output, "--", *command]
     said = place.record(record, capture)

@@ -18,9 +18,12 @@ pub(crate) enum ExplainError {
     /// An input cannot be read.
     #[error(transparent)]
     Convert(#[from] ConvertError),
-    /// The trace has nothing of the kind.
-    #[error("{0}")]
-    Nothing(#[from] NothingAsked),
+    /// The trace has nothing of the kind, or it is among what is missing.
+    #[error(
+        "{why}{}",
+        if *.is_lossy { "; events were lost, or an input is damaged: `tracebridge info` says where" } else { "" }
+    )]
+    Nothing { why: NothingAsked, is_lossy: bool },
 }
 
 /// The explained spans of a trace.
@@ -140,11 +143,11 @@ fn read_model(
 /// [`ExplainError`].
 pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Result<Explained, ExplainError> {
     let (model, summary) = read_model(request, question)?;
-    let spans = model.spans(question)?;
+    let is_lossy = summary.report.is_lossy() || summary.problems.are_lossy();
+    let spans = model.spans(question).map_err(|why| ExplainError::Nothing { why, is_lossy })?;
     let explanations: Vec<Explanation> = spans.iter().map(|span| model.explain(span)).collect();
     let mut missing = model.missing();
     missing.extend(model.not_told_apart(&explanations));
-    let is_lossy = summary.report.is_lossy() || summary.problems.are_lossy();
     Ok(Explained { explanations, missing, is_lossy })
 }
 
@@ -184,16 +187,16 @@ pub(crate) fn explain_runs(
     question: &Question,
 ) -> Result<Explained, ExplainError> {
     let mut all: Option<Explained> = None;
-    let mut nothing = NothingAsked::Anything;
+    let mut nothing = ExplainError::Nothing { why: NothingAsked::Anything, is_lossy: false };
     for inputs in &runs_of(files) {
         match (explain(ConvertRequest { inputs, ..request }, question), &mut all) {
             (Ok(explained), Some(all)) => all.add(explained),
             (Ok(explained), None) => all = Some(explained),
-            (Err(ExplainError::Nothing(why)), _) => nothing = why,
+            (Err(error @ ExplainError::Nothing { .. }), _) => nothing = error,
             (Err(error), _) => return Err(error),
         }
     }
-    all.ok_or(ExplainError::Nothing(nothing))
+    all.ok_or(nothing)
 }
 
 /// The first launch of each explained run of which something was recorded; none where the runs have no
@@ -207,7 +210,7 @@ pub(super) fn known_launches(
     match explained {
         Ok(explained) => Ok(explained.explanations.into_iter().filter(Explanation::is_known).collect()),
         Err(ExplainError::Convert(error)) => Err(error),
-        Err(ExplainError::Nothing(_)) => Ok(Vec::new()),
+        Err(ExplainError::Nothing { .. }) => Ok(Vec::new()),
     }
 }
 

@@ -23,5 +23,5 @@ mod walk;
 pub(crate) use self::collect::ModelCollector;
 pub(crate) use self::explanation::{Difference, Explanation, ExplanationJson, difference};
 pub(crate) use self::model::Model;
-pub(crate) use self::sentences::{lines, lines_of_several, summed_lines};
+pub(crate) use self::sentences::{lines, lines_of_several, summed_lines, thread_lines};
 pub(crate) use self::spans::{NothingAsked, Question};

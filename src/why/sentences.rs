@@ -125,10 +125,7 @@ fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String>
     };
     let (unknown, known): (Vec<Line<'_>>, Vec<Line<'_>>) = all.into_iter().partition(is_unknown);
     let process = causes.first().and_then(|part| part.path.first()).map_or("", |hop| hop.process.as_str());
-    let row = |ns: u64, text: &str| {
-        let percent = if duration == 0 { 0.0 } else { ns as f64 * 100.0 / duration as f64 };
-        format!("{:>12} {percent:>4.0} %  {text}", ms(ns))
-    };
+    let row = |ns: u64, text: &str| row(ns, duration, text);
     let mut lines: Vec<String> =
         known.iter().take(limit).map(|line| row(line.ns, &line.text(process))).collect();
     let rest = &known[known.len().min(limit)..];
@@ -149,6 +146,44 @@ fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String>
             let why = if why.is_empty() { String::new() } else { format!(": {}", why.join(", ")) };
             lines.push(row(ns, &format!("{words}{why}")));
         }
+    }
+    lines
+}
+
+/// A line of a time and its share of `duration`, ns.
+fn row(ns: u64, duration: u64, text: &str) -> String {
+    let percent = if duration == 0 { 0.0 } else { ns as f64 * 100.0 / duration as f64 };
+    format!("{:>12} {percent:>4.0} %  {text}", ms(ns))
+}
+
+/// A line for each of the threads in whose time the largest causes lie, with these causes, and one for the
+/// rest.
+pub(crate) fn thread_lines(explanations: &[Explanation], limit: usize) -> Vec<String> {
+    let duration: u64 = explanations.iter().map(|one| one.duration).sum();
+    let mut by_thread: BTreeMap<(&str, &str), BTreeMap<&str, u64>> = BTreeMap::new();
+    for part in explanations.iter().flat_map(|one| &one.causes) {
+        let Some(hop) = part.path.last() else { continue };
+        let causes = by_thread.entry((&hop.process, &hop.thread)).or_default();
+        *causes.entry(hop.cause.name()).or_default() += part.ns;
+    }
+    let mut threads: Vec<(u64, String)> = Vec::new();
+    for ((process, thread), causes) in by_thread {
+        let mut causes: Vec<(&str, u64)> = causes.into_iter().collect();
+        causes.sort_by_key(|(_, ns)| Reverse(*ns));
+        let list = causes.iter().take(SUBJECTS).map(|(name, ns)| format!("{name} {}", ms(*ns)));
+        let list = list.collect::<Vec<_>>().join(", ");
+        let of =
+            if process.is_empty() || process == thread { String::new() } else { format!(" of {process}") };
+        let thread = if thread.is_empty() { "a thread without a name" } else { thread };
+        threads.push((causes.iter().map(|(_, ns)| ns).sum(), format!("{thread}{of}: {list}")));
+    }
+    threads.sort_by_key(|(ns, _)| Reverse(*ns));
+    let rest = threads.split_off(threads.len().min(limit));
+    let mut lines = vec!["by thread:".to_owned()];
+    lines.extend(threads.iter().map(|(ns, text)| row(*ns, duration, text)));
+    if !rest.is_empty() {
+        let ns = rest.iter().map(|(ns, _)| ns).sum();
+        lines.push(row(ns, duration, &format!("{} more threads", rest.len())));
     }
     lines
 }

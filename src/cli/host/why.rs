@@ -14,7 +14,7 @@ use crate::cli::{Exit, exit::UsageError, units};
 use crate::console::TerminalWriter;
 use crate::export::convert::ConvertRequest;
 use crate::export::explain::{ExplainError, Explained, explain, explain_runs};
-use crate::why::{ExplanationJson, Question, difference, lines, lines_of_several};
+use crate::why::{ExplanationJson, Question, difference, lines, lines_of_several, thread_lines};
 
 /// Say why a launch, a frame or a slice took as long as it did: causes that add up
 ///
@@ -62,6 +62,9 @@ pub struct WhyArgs {
     /// The causes that are printed of each span; the rest is one line
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
+    /// Say also in the time of which threads the causes lie: a line for each, with its causes
+    #[arg(long)]
+    threads: bool,
     /// Write one JSON object (docs/schemas/why.json describes it)
     #[arg(long)]
     json: bool,
@@ -117,7 +120,7 @@ impl WhyArgs {
 fn explain_error(error: ExplainError) -> anyhow::Error {
     match error {
         ExplainError::Convert(error) => conversion_error(error),
-        ExplainError::Nothing(_) => error.into(),
+        ExplainError::Nothing { .. } => error.into(),
     }
 }
 
@@ -155,7 +158,8 @@ fn print(out: &mut dyn Write, args: &WhyArgs, new: &Explained, old: Option<&Expl
         (None, [one]) => lines(one, args.limit),
         (None, several) => lines_of_several(several, args.limit),
     };
-    for line in text {
+    let threads = args.threads.then(|| thread_lines(&new.explanations, args.limit));
+    for line in text.into_iter().chain(threads.into_iter().flatten()) {
         writeln!(out, "{line}")?;
     }
     for missing in &new.missing {

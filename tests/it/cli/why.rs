@@ -43,6 +43,13 @@ note: no CPU frequencies were recorded: record the category freq to see slow clo
     assert_eq!(printed, expected);
     // Without a question: there is no launch and no frame, so it is the main thread's longest slice.
     assert_eq!(why(dir.path(), "x.txt").exited(0).stdout, expected);
+    let by_thread = why(dir.path(), "x.txt --threads").exited(0).stdout;
+    let expected = "\
+by thread:
+       42 ms   84 %  worker of main: sleep 40 ms, running 1.90 ms, runnable 0.10 ms
+     8.00 ms   16 %  main: running 7.80 ms, runnable 0.20 ms
+";
+    assert!(by_thread.contains(expected), "{by_thread}");
     let short = why(dir.path(), "x.txt --limit 1").exited(0).stdout;
     assert!(short.contains("10 ms   20 %  4 smaller causes"), "{short}");
 }
@@ -67,6 +74,16 @@ fn what_is_not_there_is_said_with_what_is() {
         let ran = ran.exited(status);
         assert!(ran.stderr.contains(words), "{line}: {ran}");
     }
+}
+
+#[test]
+fn where_an_input_is_cut_the_missing_slice_may_be_in_the_rest() {
+    let dir = support::tempdir();
+    let cut = TRACE.find("main-100     (  100) [000] .... 1.001000").unwrap() + 30;
+    fs::write(dir.path().join("cut.txt"), &TRACE[..cut]).unwrap();
+    let said = why(dir.path(), "cut.txt --slice load").exited(1).stderr;
+    let words = "no slice is called \"load\"; events were lost, or an input is damaged: `tracebridge info` says where";
+    assert!(said.contains(words), "{said}");
 }
 
 #[test]
