@@ -1,5 +1,4 @@
 //! Mapping files of R8 and ProGuard: the real names of obfuscated methods, and of names inside markers.
-
 //!
 //! The crate `proguard` parses the lines. A parsed file takes some 60 times the memory of its text, so only
 //! the lines of the method that is looked up are parsed.
@@ -84,7 +83,9 @@ fn class_names(line: &[u8]) -> Option<(&str, &str)> {
         return None;
     }
     let (original, obfuscated) = std::str::from_utf8(line).ok()?.strip_suffix(':')?.split_once(" -> ")?;
-    Some((original.trim(), obfuscated.trim()))
+    let names = (original.trim(), obfuscated.trim());
+    let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_whitespace);
+    (is_name(names.0) && is_name(names.1)).then_some(names)
 }
 
 impl<'m> Mapping<'m> {
@@ -93,9 +94,6 @@ impl<'m> Mapping<'m> {
     /// # Errors
     /// [`MappingError::NotAMapping`] if no line maps a class.
     pub fn parse(content: &'m [u8]) -> Result<Mapping<'m>, MappingError> {
-        if !ProguardMapping::new(content).is_valid() {
-            return Err(MappingError::NotAMapping);
-        }
         let mut classes: HashMap<&str, MappedClass<'_>> = HashMap::new();
         let mut open: Option<(&str, MappedClass<'_>)> = None;
         for (place, line) in lines(content, 0..content.len()) {
@@ -108,6 +106,9 @@ impl<'m> Mapping<'m> {
             }
         }
         classes.extend(open);
+        if classes.is_empty() {
+            return Err(MappingError::NotAMapping);
+        }
         Ok(Mapping { content, classes, indexed: RefCell::default() })
     }
 

@@ -56,6 +56,25 @@ fn a_perfetto_trace_that_passes_through_gets_its_names_back() {
 }
 
 #[test]
+fn a_mapping_of_classes_without_members_restores_the_classes() {
+    let dir = support::tempdir();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::write(path("in.txt"), TEXT.replace("a.b", "a.c")).unwrap();
+    // R8 writes the classes of which it has kept and renamed no member, too.
+    let classes = (0..80).map(|n| format!("com.example.Kept{n} -> a.k{n}:\n")).collect::<String>();
+    let text = format!("# compiler: R8\n{classes}com.example.Empty -> a.c:\n");
+    std::fs::write(path("mapping.txt"), text).unwrap();
+    let line = "convert in.txt --mapping mapping.txt -o o.csv";
+    support::run_line(dir.path(), line).exited(0);
+    let written = std::fs::read_to_string(path("o.csv")).unwrap();
+    assert!(written.contains("inflate com.example.Empty"), "{written}");
+    // An arrow and a colon do not make a mapping of a text.
+    std::fs::write(path("mapping.txt"), "how it goes -> like this:\n").unwrap();
+    let said = support::run_line(dir.path(), line).exited(1).stderr;
+    assert!(said.contains("mapping.txt: no mapping file"), "{said}");
+}
+
+#[test]
 fn the_error_for_a_file_without_mappings_names_the_file() {
     let dir = support::tempdir();
     let path = |name: &str| dir.path().join(name);
