@@ -98,6 +98,14 @@ pub enum ProfileError {
         /// The part of the request.
         purpose: &'static str,
     },
+    /// An output file was requested, and nothing that was selected would be in it.
+    #[error("{name}: {reason}")]
+    NothingToWrite {
+        /// The path as given.
+        name: String,
+        /// The lack of the selection, with the option that shows what there is.
+        reason: String,
+    },
     /// No thread of the trace has one of the requested names.
     #[error("{name}: no thread is called {requested}; --by thread lists them")]
     NoSuchThread {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::count::selection::ProfileSelection;
 use super::count::tree::CallTree;
 use super::error::ProfileError;
+use super::figures::duration;
 use super::names::TraceNames;
 use super::request::{PrintForm, ProfileRequest, RecordFilter, SortKey};
 use super::rows::ProfileRows;
@@ -117,6 +118,34 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
             (Some(limit), _) => limit.min(all),
             (None, PrintForm::Text) => TABLE_ROWS.min(all),
         }
+    }
+
+    /// Says why the selection has no calls; `None` where a message has said so before.
+    pub(super) fn no_calls(&self) -> Option<String> {
+        let selection = &self.selection;
+        if self.trace.records() == 0 {
+            return Some("the trace has no records".to_owned());
+        }
+        let whose = if selection.threads.is_some() { " of the selected threads" } else { "" };
+        let Some(window) = &selection.window else {
+            return Some(format!(
+                "no call{whose} is in the trace; --by thread lists the threads that have calls"
+            ));
+        };
+        let end = self.trace.end_ns();
+        let time = |ns: u64| duration(ns).trim_end().to_owned();
+        let until = if window.end < u64::MAX { time(window.end) } else { "the end".to_owned() };
+        (window.start < end).then(|| {
+            let from = time(window.start);
+            let end = time(end);
+            format!("no call{whose} lies between {from} and {until}; the trace ends at {end}")
+        })
+    }
+
+    /// The error of an output file of a selection that has no calls.
+    pub(super) fn no_calls_to_write(&self) -> ProfileError {
+        let reason = self.no_calls().unwrap_or_else(|| "there is no call to write".to_owned());
+        ProfileError::NothingToWrite { name: self.input.name.clone(), reason }
     }
 
     /// The error of a request that needs times, for a trace that has none.

@@ -97,6 +97,11 @@ impl CallTree {
         index
     }
 
+    /// Whether there is any call.
+    pub fn has_calls(&self) -> bool {
+        self.nodes.iter().any(|node| node.calls > 0)
+    }
+
     /// For each node the sum of [`CallNode::own`] over the node and all nodes below it.
     pub fn totals(&self) -> Vec<Ticks> {
         let mut totals: Vec<Ticks> = self.nodes.iter().map(|n| n.own).collect();

@@ -40,16 +40,9 @@ pub(super) struct FlameGraph<'a> {
     pub compared: bool,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("there is nothing to draw: no call takes time in this clock")]
-struct NothingToDraw;
-
 impl FlameGraph<'_> {
-    /// Draws the paths with at most `max_depth` names.
+    /// Draws the paths with at most `max_depth` names. One of them takes time.
     pub(super) fn draw(&self, stacks: &FoldedStacks, max_depth: u32, out: &mut impl Write) -> io::Result<()> {
-        if stacks.is_empty() {
-            return Err(io::Error::other(NothingToDraw));
-        }
         let mut folded = Vec::new();
         write_folded(stacks, max_depth, self.compared, &mut folded)?;
         let folded = String::from_utf8(folded).map_err(io::Error::other)?;

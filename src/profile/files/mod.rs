@@ -30,6 +30,7 @@ pub(super) fn write(
     let mut anomalies = CallAnomalies::default();
     if files.folded.is_some() || files.flamegraph.is_some() {
         let tree = profile.tree();
+        check_calls(profile, &tree)?;
         write_stacks(&[ProfiledTree { run: profile, tree: &tree }], output)?;
         anomalies = tree.anomalies;
     }
@@ -38,6 +39,7 @@ pub(super) fn write(
     }
     if let Some(path) = &files.pprof {
         let tree = profile.tree();
+        check_calls(profile, &tree)?;
         output.write_file(&[profile.input], path, |out| viewers::write(profile, &tree, out))?;
         anomalies = tree.anomalies;
     }
@@ -60,10 +62,36 @@ pub(super) fn compare(
     let before = earlier.tree();
     let after = later.tree();
     let trees = [ProfiledTree { run: earlier, tree: &before }, ProfiledTree { run: later, tree: &after }];
+    if !before.has_calls() {
+        check_calls(later, &after)?;
+    }
     write_stacks(&trees, output)?;
     let mut report = output.report_anomalies(earlier.input, &before.anomalies);
     report |= output.report_anomalies(later.input, &after.anomalies);
     Ok(report)
+}
+
+/// Refuses to write a file of a tree in which there are no calls.
+fn check_calls(profile: &ProfileRun<'_, '_>, tree: &CallTree) -> Result<(), ProfileError> {
+    if tree.has_calls() { Ok(()) } else { Err(profile.no_calls_to_write()) }
+}
+
+/// The error of a flame graph of calls that take no time in its clock.
+fn no_time_to_draw(
+    profile: &ProfileRun<'_, '_>,
+    profiles: &[ProfiledTree<'_, '_, '_>],
+    clock: usize,
+) -> ProfileError {
+    let takes_time = |clock: usize| profiles.iter().any(|p| p.tree.nodes.iter().any(|n| n.own[clock] > 0));
+    let names = if clock == WALL { ["wall", "cpu"] } else { ["cpu", "wall"] };
+    let reason = if takes_time(1 - clock) {
+        format!("no call takes {} time: --clock {} has times to draw", names[0], names[1])
+    } else {
+        "every call begins and ends at one reading of the clock, so there is no time to draw; \
+         `tracebridge profile` without an output counts the calls"
+            .to_owned()
+    };
+    ProfileError::NothingToWrite { name: profile.input.name.clone(), reason }
 }
 
 /// A profile and its call tree.
@@ -107,6 +135,9 @@ fn write_stacks(
             };
             stacks.add(tree, &run.names, clock, first_names, side);
             opens_at = groups.map(|groups| groups.running);
+        }
+        if stacks.is_empty() {
+            return Err(no_time_to_draw(profile, profiles, clock));
         }
         let graph = FlameGraph {
             title: &picture_title(profiles, clock),
@@ -216,6 +247,7 @@ fn write_graphs(
 ) -> Result<CallAnomalies, ProfileError> {
     let files = &profile.request.files;
     let tree = profile.tree();
+    check_calls(profile, &tree)?;
     let drawn = [ProfiledTree { run: profile, tree: &tree }];
     let clock = picture_clock(&drawn);
     let picture = GraphPicture {
@@ -248,6 +280,9 @@ fn write_viewer_files(
     let names = &profile.names;
     let title = profile.input.name.as_str();
     let (threads, anomalies) = trace.call_events(&profile.selection, profile.clock);
+    if threads.iter().all(|thread| thread.events.is_empty()) {
+        return Err(profile.no_calls_to_write());
+    }
     if let Some(path) = &files.speedscope {
         let tick_ns = profile.tick_ns();
         let methods = trace.methods().len();

@@ -59,7 +59,7 @@ impl ProfilePrinter {
         let matching: Vec<ProfileRow> =
             rows.rows.iter().filter(|row| is_wanted(profile, &rows, row)).copied().collect();
         if rows.rows.is_empty() {
-            send_message(profile, no_calls(profile), output);
+            send_message(profile, profile.no_calls(), output);
         } else if matching.is_empty() {
             send_message(profile, Some(no_match(profile, &rows, rows.rows.len())), output);
         }
@@ -133,7 +133,7 @@ impl ProfilePrinter {
             send_message(profile, Some(cut), output);
         }
         if tree.nodes.len() == profile.trace.threads().len() {
-            send_message(profile, no_calls(profile), output);
+            send_message(profile, profile.no_calls(), output);
         } else if branches.is_empty() {
             send_message(profile, Some(no_branch(direction, percent)), output);
         }
@@ -240,7 +240,7 @@ impl ProfilePrinter {
             is_wanted(run, rows, &row.row)
         });
         if all == 0 {
-            profiles.iter().for_each(|compared| send_message(compared.run, no_calls(compared.run), output));
+            profiles.iter().for_each(|compared| send_message(compared.run, compared.run.no_calls(), output));
         } else if changes.is_empty() {
             send_message(later, Some(no_match(later, &profiles[1].rows, all)), output);
         }
@@ -355,29 +355,6 @@ fn weight_name(samples: &SampleProfile) -> String {
 /// The time of all selected threads, ns.
 fn tree_total(profile: &ProfileRun<'_, '_>, tree: &CallTree) -> Ticks {
     [0, 1].map(|clock| whole_time(tree, clock).saturating_mul(profile.trace.tick_ns()))
-}
-
-/// Says why the selection has no calls; `None` where a message has said so before.
-fn no_calls(profile: &ProfileRun<'_, '_>) -> Option<String> {
-    let selection = &profile.selection;
-    if profile.trace.records() == 0 {
-        return Some("the trace has no records".to_owned());
-    }
-    let whose = if selection.threads.is_some() { " of the selected threads" } else { "" };
-    let Some(window) = &selection.window else {
-        return Some(format!(
-            "no call{whose} is in the trace; --by thread lists the threads that have calls"
-        ));
-    };
-    let end = profile.trace.end_ns();
-    let until =
-        if window.end < u64::MAX { format!("and {}", time(window.end)) } else { "and the end".to_owned() };
-    (window.start < end).then(|| {
-        let from = time(window.start);
-        let end = time(end);
-        format!("no call{whose} lies between {from} {until}; the trace ends at {end}")
-            .replace(NO_BREAK_SPACE, " ")
-    })
 }
 
 /// Says why a tree has no branch although there are calls.

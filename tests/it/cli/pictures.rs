@@ -89,6 +89,36 @@ fn a_flame_graph_says_what_it_shows_and_grows_down_from_its_roots() {
 }
 
 #[test]
+fn a_thread_that_leaves_nothing_to_draw_is_told_apart_from_a_clock_that_does() {
+    let dir = with_sample();
+    // `main` is declared and has no records, `b` waits without CPU time, and `c` calls for no time at all.
+    let mut trace = sample();
+    trace.threads.push((4, "c".into()));
+    trace.records.retain(|record| record.thread == 3);
+    trace.records[1].cpu_us = 0;
+    trace.records.extend([Action::Enter, Action::Exit].map(|action| Record::new(4, 3, action, 0, 30)));
+    fs::write(dir.path().join("app.trace"), trace.to_bytes()).unwrap();
+    let refusal = |options: &str| {
+        let out = run_in(dir.path(), &options.split(' ').collect::<Vec<_>>()).exited(1).stderr;
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "{options}");
+        out
+    };
+    let without_calls = "app.trace: no call of the selected threads is in the trace; --by thread lists the \
+                         threads that have calls";
+    for output in ["-o app.svg", "--folded a", "--dot a", "--pprof a", "--speedscope a", "--firefox a"] {
+        let said = refusal(&format!("profile app.trace --thread main {output}"));
+        assert!(said.contains(without_calls), "{output}: {said}");
+    }
+    let said = refusal("profile app.trace --thread b --clock cpu -o app.svg");
+    assert!(said.contains("no call takes cpu time: --clock wall has times to draw"), "{said}");
+    let said = refusal("profile app.trace --thread c -o app.svg");
+    assert!(said.contains("`tracebridge profile` without an output counts the calls"), "{said}");
+    run_in(dir.path(), &["profile", "app.trace", "--thread", "b", "-o", "app.svg"]).exited(0);
+    let svg = fs::read_to_string(dir.path().join("app.svg")).unwrap();
+    assert!(svg.contains(">app.trace · thread b · wall time</text>"), "{svg}");
+}
+
+#[test]
 fn a_flame_graph_tells_the_app_from_libraries_and_the_framework() {
     let dir = with_sample();
     let app = "com.example.Main&lt;T&gt;.run";
