@@ -14,15 +14,18 @@ use super::progress_bar::ProgressBar;
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::console::{complain, say};
+use crate::export::OutputFormat;
 use crate::export::convert::ConvertRequest;
 use crate::export::explain::grown;
 use crate::export::runs::compare;
 use crate::formats::input::Input;
-use crate::formats::is_report_page;
-use crate::output_file::{create_private_dir, is_stdout};
+use crate::formats::{files_of, is_report_page};
+use crate::output_file::{check_distinct, create_private_dir, is_stdout};
 use crate::text::byte_size;
 use crate::timeline::WindowRequest;
 
+/// The name of the format of pages.
+const PAGE_FORMAT: &str = "report";
 /// The causes that are printed of what grew.
 const GROWN_LINES: usize = 5;
 
@@ -81,6 +84,7 @@ pub fn report(args: ReportArgs) -> anyhow::Result<Exit> {
         return Err(nothing_to_compare(option, old).into());
     }
     let output = args.output.unwrap_or_else(|| page_name(&args.inputs).into());
+    check_page_name(&[args.inputs.as_slice(), old].concat(), &output)?;
     if !args.diff.is_empty() {
         say_what_was_taken(&args.diff);
     }
@@ -88,6 +92,25 @@ pub fn report(args: ReportArgs) -> anyhow::Result<Exit> {
         return write_comparison(&args.inputs, old, &output, &args.write, &args.place);
     }
     write_page(&args.inputs, &output, &args.write, &args.place)
+}
+
+/// Refuses an output whose ending is no page's: the file would be taken for something else.
+fn check_page_name(inputs: &[PathBuf], output: &Path) -> anyhow::Result<()> {
+    let files = files_of(inputs);
+    check_distinct(&files.iter().map(PathBuf::as_path).collect::<Vec<_>>(), &[output])?;
+    // A device, a FIFO or a directory needs no ending, or has an error of its own.
+    let is_named_by_ending = !is_stdout(output) && !fs::metadata(output).is_ok_and(|known| !known.is_file());
+    let name = output.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let endings = OutputFormat::of_name(PAGE_FORMAT).map_or(&[][..], |format| format.endings);
+    if is_named_by_ending && !endings.iter().any(|ending| name.ends_with(ending)) {
+        return Err(UsageError::from(format!(
+            "{}: `report` writes a page: name it .html (`tracebridge convert` and `tracebridge merge` write other formats)",
+            output.display()
+        ))
+        .into());
+    }
+    Ok(())
 }
 
 /// Says which files `--diff`, the older name of `--against`, has taken.
@@ -145,7 +168,7 @@ fn write_page(
     place: &PlaceArgs,
 ) -> anyhow::Result<Exit> {
     let request = request(inputs, output, write, place);
-    write_timeline(ConvertRequest { format: Some("report"), ..request }, write, place)
+    write_timeline(ConvertRequest { format: Some(PAGE_FORMAT), ..request }, write, place)
 }
 
 fn write_comparison(
@@ -155,7 +178,7 @@ fn write_comparison(
     write: &WriteArgs,
     place: &PlaceArgs,
 ) -> anyhow::Result<Exit> {
-    let request = ConvertRequest { format: Some("report"), ..request(new, output, write, place) };
+    let request = ConvertRequest { format: Some(PAGE_FORMAT), ..request(new, output, write, place) };
     let bar = ProgressBar::of(&[new, old].concat());
     let compared = compare(request, old);
     // What grew is told of whole launches.
