@@ -5,15 +5,17 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use support::adb_server::AdbServer;
 use support::launch_scenario::{Launch, NoiseSource, USUAL, launches};
 use support::python::{python, python_with};
 use support::{
-    Command, Ran, TempDir, listed_commands, project_dir, run_in, run_line, tracebridge, write_program,
+    Command, Ran, TempDir, listed_commands, project_dir, run_in, run_line, tracebridge, until, write_program,
 };
 
 use super::adb::abi;
@@ -83,6 +85,32 @@ const ANDROID: [(&str, &str); 5] = [
 struct Fixture {
     dir: TempDir,
     has_duckdb: bool,
+}
+
+/// The files of all tests of this module. Each test works in a copy.
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(Fixture::new);
+
+/// The one port from which the Perfetto UI fetches, so that neither another block nor another run of these
+/// tests serves there meanwhile. The lock is a name of the network to which the port belongs, and goes with
+/// the process that holds it.
+struct PerfettoPort(#[expect(dead_code, reason = "holds the name")] UnixListener);
+
+impl PerfettoPort {
+    const LOCK: &str = "tracebridge-test-port-9001";
+
+    fn try_take() -> Option<PerfettoPort> {
+        let name = SocketAddr::from_abstract_name(PerfettoPort::LOCK).unwrap();
+        UnixListener::bind_addr(&name).ok().map(PerfettoPort)
+    }
+
+    fn take() -> PerfettoPort {
+        let mut port = None;
+        until("the port of the Perfetto UI", || {
+            port = PerfettoPort::try_take();
+            port.is_some()
+        });
+        port.unwrap()
+    }
 }
 
 /// A device, and a directory in which commands run.
@@ -318,8 +346,6 @@ fn device_commands() -> Vec<String> {
 
 /// The blocks of this page that fail, each as a text.
 fn failures(fixture: &Fixture, blocks: &[(String, Vec<String>)]) -> Vec<String> {
-    // The Perfetto UI fetches from one port of the machine.
-    let port = Mutex::new(());
     let next = Mutex::new(blocks.iter());
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -328,7 +354,7 @@ fn failures(fixture: &Fixture, blocks: &[(String, Vec<String>)]) -> Vec<String> 
                 while let Some((page, lines)) = { next.lock().unwrap().next() } {
                     let is_served =
                         lines.iter().any(|line| line.contains(".pftrace") && line.contains("--open"));
-                    let _port = is_served.then(|| port.lock().unwrap());
+                    let _port = is_served.then(PerfettoPort::take);
                     if let Some(said) = fixture.failure_of(lines) {
                         failed.lock().unwrap().push(format!("{page}: {lines:#?}\n{said}"));
                     }
@@ -341,7 +367,7 @@ fn failures(fixture: &Fixture, blocks: &[(String, Vec<String>)]) -> Vec<String> 
 
 #[test]
 fn the_commands_of_the_pages_run_as_they_stand_there() {
-    let fixture = Fixture::new();
+    let fixture = &*FIXTURE;
     let device_commands = device_commands();
     let mut blocks = Vec::new();
     let mut texts = String::new();
@@ -358,7 +384,7 @@ fn the_commands_of_the_pages_run_as_they_stand_there() {
     blocks.sort_by_key(|(_, lines)| {
         std::cmp::Reverse(lines.iter().filter(|line| line.contains(" -n ")).count())
     });
-    let failed = failures(&fixture, &blocks);
+    let failed = failures(fixture, &blocks);
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     assert!(count >= MIN_LINES, "only {count} lines were run");
     let stale: Vec<_> = NOT_RUN.iter().filter(|(part, _)| !texts.contains(part)).collect();
@@ -366,13 +392,21 @@ fn the_commands_of_the_pages_run_as_they_stand_there() {
 }
 
 #[test]
+fn one_at_a_time_serves_the_perfetto_ui() {
+    let port = PerfettoPort::take();
+    assert!(PerfettoPort::try_take().is_none());
+    drop(port);
+    PerfettoPort::take();
+}
+
+#[test]
 fn a_documented_command_that_is_wrong_is_found() {
-    let fixture = Fixture::new();
+    let fixture = &*FIXTURE;
     let page = "Text with `tracebridge info missing.dat` in it.\n\n    tracebridge info app.dat\n    tracebridge convert \
                 app.dat -o x.foo\n\n```sh\nfor f in app; do\n    tracebridge info $f.dta\ndone\ntracebridge info app.dat\n```\n\
                 ```sh\ntracebridge adb launch com.example.app -o start.dat\ntracebridge why start.dat\n```\n";
     let blocks = lines_to_run(page, &device_commands()).into_iter().map(|lines| ("page".to_owned(), lines));
-    let mut failed = failures(&fixture, &blocks.collect::<Vec<_>>());
+    let mut failed = failures(fixture, &blocks.collect::<Vec<_>>());
     failed.sort();
     assert_eq!(failed.len(), 3, "{failed:#?}");
     for words in [
@@ -415,7 +449,7 @@ fn statuses_of_the_job(fixture: &Fixture, place: &Workplace) -> Vec<Option<i32>>
 
 #[test]
 fn the_job_of_the_page_about_ci_is_green_for_equal_versions_and_never_without_launches() {
-    let fixture = Fixture::new();
+    let fixture = &*FIXTURE;
     let remove = |place: &Workplace| {
         for side in ["a", "b"] {
             for run in 1..9 {
@@ -425,7 +459,7 @@ fn the_job_of_the_page_about_ci_is_green_for_equal_versions_and_never_without_la
     };
     let place = fixture.workplace();
     remove(&place);
-    assert_eq!(statuses_of_the_job(&fixture, &place), [Some(0); 3]);
+    assert_eq!(statuses_of_the_job(fixture, &place), [Some(0); 3]);
     let launches = fs::read_to_string(place.dir.path().join("launches.json")).unwrap();
     assert!(launches.contains("\"comparison\":{"), "{launches}");
     assert!(fs::read_to_string(place.dir.path().join("summary.md")).unwrap().contains("The gate is open"));
@@ -445,6 +479,6 @@ fn the_job_of_the_page_about_ci_is_green_for_equal_versions_and_never_without_la
             fs::copy(place.dir.path().join("unmarked.dat"), file).unwrap();
         }
     }
-    let statuses = statuses_of_the_job(&fixture, &place);
+    let statuses = statuses_of_the_job(fixture, &place);
     assert_eq!(statuses[1], Some(1), "{statuses:?}");
 }
