@@ -18,6 +18,8 @@ SLOW_METHOD, SLOW_PERCENT = "com.example.app.Feed.bind", 25
 # A name is found if its p-value, times the number of names that are compared (Bonferroni), is below this.
 SIGNIFICANT = 0.01
 SCRIPTS = Path(__file__).parent
+# So many launches have the figures of docs/dataset.md, which scripts/figures --from takes.
+PUBLISHED_LAUNCHES = 1000
 
 
 def run(*command):
@@ -67,14 +69,19 @@ def main():
 
     merge = lambda file: [tracebridge, "merge", file, file.with_suffix(".trace"), "-o", out / f"{file.stem}.pftrace"]
     _, wall, cpu = measured("dataset add", add)
+    figures = {"dataset.add": f"{wall:.1f} s", "dataset.add-cpu": f"{cpu:.1f} s", "dataset.planted": f"{planted_ms:.2f} ms"}
     _, merge_wall, merge_cpu = measured("merge to .pftrace, one launch after the other", lambda: each(merge))
+    figures |= {"dataset.merge": f"{merge_wall:.1f} s", "dataset.merge-cpu": f"{merge_cpu:.1f} s"}
+    figures |= {"dataset.speed": f"{merge_wall / wall:.2f}", "dataset.speed-cpu": f"{merge_cpu / cpu:.2f}"}
     print(f"speed of dataset add, where that of .pftrace is 1: {merge_wall / wall:.2f} by the clock, {merge_cpu / cpu:.2f} by CPU")
     sizes = megabytes(dataset), megabytes(out)
     print(f"size: dataset {sizes[0]:.1f} MB, .pftrace {sizes[1]:.1f} MB: {sizes[0] / sizes[1]:.2f}")
+    figures |= {"dataset.size": f"{sizes[0]:.0f} MB", "dataset.pftrace-size": f"{sizes[1]:.0f} MB"}
+    figures["dataset.size-ratio"] = f"{sizes[0] / sizes[1]:.2f}"
     print(run(tracebridge, "dataset", "check", dataset), end="")
 
     query = lambda name, *more: run(SCRIPTS / "query", dataset, name, *more)
-    table, _, asked = measured("startup percentiles by build, scripts/query with DuckDB", lambda: query("startup-by-tag"))
+    table, asked_wall, asked = measured("startup percentiles by build, scripts/query with DuckDB", lambda: query("startup-by-tag"))
     print(table, end="")
     wall, cpu = time.monotonic(), time.process_time()
     text = query_module.query_text(SCRIPTS.parent / "queries/startup-by-tag.sql")
@@ -83,6 +90,9 @@ def main():
     print(f"the same in a process that has loaded DuckDB, and has not seen the dataset: {wall:.2f} s, {cpu:.2f} s of CPU")
     print(f"by CPU, converting each launch takes {merge_cpu / asked:.0f} times as long as scripts/query, ", end="")
     print(f"{merge_cpu / cpu:.0f} times as long as the question alone")
+    figures |= {"dataset.query": f"{asked_wall:.2f} s", "dataset.query-cpu": f"{asked:.2f} s"}
+    figures |= {"dataset.question": f"{wall:.2f} s", "dataset.question-cpu": f"{cpu:.2f} s"}
+    figures |= {"dataset.query-times": f"{merge_cpu / asked:.0f}", "dataset.question-times": f"{merge_cpu / cpu:.0f}"}
 
     for name, what in [("slice-regression", SLOW_METHOD), ("methods-changed", SLOW_METHOD), ("launch-regression", "com.example.app")]:
         for old, new in [(BUILDS - 2, BUILDS - 1), (0, 1)]:
@@ -94,7 +104,12 @@ def main():
             print(f"  found: {names}: {'as planted' if names == expected else 'NOT AS PLANTED'}")
             for row in found:
                 change = float(row["change_ms"])
-                print(f"  {row['name']}: {change:.3f} ms, {100 * change / planted_ms - 100:+.1f} % off what was planted")
+                off = 100 * change / planted_ms - 100
+                print(f"  {row['name']}: {change:.3f} ms, {off:+.1f} % off what was planted")
+                figures |= {f"dataset.{name}": f"{change:.2f} ms", f"dataset.{name}-off": f"{abs(off):.1f} %"}
+    if launches == PUBLISHED_LAUNCHES:
+        for name, value in figures.items():
+            print(f"figure {name}={value}")
 
 
 main()

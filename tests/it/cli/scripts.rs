@@ -78,25 +78,53 @@ fn the_csv_of_a_query_holds_no_formula_and_no_control_character() {
     assert_eq!(out.stdout.trim_end(), said, "{out}");
 }
 
+/// Whether a number with a unit stands in a cell of docs/figures.json beside the names of values. `99 %` is
+/// the name of a percentile there.
+fn has_figure(cell: &str) -> bool {
+    let units = [" s", " ms", " µs", " ns", " MB", " %", "×", " CPU-s"];
+    let text = cell.replace("99 %", "");
+    let literal = text.split('{').map(|part| part.rsplit('}').next().unwrap()).collect::<Vec<_>>().join("{}");
+    let follows_a_digit = |at: usize| literal[..at].ends_with(|c: char| c.is_ascii_digit());
+    units.iter().any(|unit| literal.match_indices(unit).any(|(at, _)| follows_a_digit(at)))
+}
+
 #[test]
-fn the_figures_of_the_readme_and_of_their_page_come_from_one_file() {
+fn the_figures_of_the_readme_and_the_pages_come_from_one_file() {
     let dir = support::tempdir();
     let root = dir.path();
     for part in ["scripts", "docs"] {
         fs::create_dir(root.join(part)).unwrap();
     }
-    for file in ["scripts/figures", "docs/figures.json", "docs/figures.md", "README.md"] {
+    let others = ["docs/dataset.md", "docs/markers.md", "docs/report.md"];
+    for file in ["scripts/figures", "docs/figures.json", "docs/figures.md", "README.md"].iter().chain(&others)
+    {
         fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), root.join(file)).unwrap();
     }
     let figures = |args: &[&str]| Command::new("python3").arg(root.join("scripts/figures")).args(args).run();
     figures(&["--check"]).exited(0);
-    // Another page that repeats figures has the same.
+    // No figure of a table is written by hand.
     let file: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(root.join("docs/figures.json")).unwrap()).unwrap();
-    let markers = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/markers.md")).unwrap();
-    for name in ["marker.ratio", "marker.ring"] {
-        let value = file["values"][name].as_str().unwrap().trim_end_matches('×');
-        assert!(markers.contains(&format!(" {value}")), "docs/markers.md has another {name} than {value}");
+    let rows = file["rows"].as_array().unwrap();
+    for row in rows.iter().chain(rows.iter().map(|row| &row["readme"])).filter(|row| row.is_object()) {
+        for column in ["peer", "tracebridge"] {
+            let cell = row[column].as_str().unwrap();
+            assert!(!has_figure(cell), "a value of docs/figures.json has no name: {cell}");
+        }
+    }
+    assert!(has_figure("{a.b}, 2.5 MB") && has_figure("1.4× {a.2:MB}") && !has_figure("(99 %: {a.1-s})"));
+    // Every other page that repeats figures has the same.
+    assert!(others.iter().all(|page| file["lines"][page].is_array()), "{}", file["lines"]);
+    for page in others {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        let line = file["lines"][page][0].as_str().unwrap();
+        let fixed = line.split('{').next().unwrap();
+        fs::write(root.join(page), text.replacen(fixed, &format!("{fixed}1"), 1)).unwrap();
+        let found = figures(&["--check"]).exited(1);
+        assert!(found.stderr.contains(&format!("{}: run", page.trim_start_matches("docs/"))), "{found}");
+        fs::write(root.join(page), text.replacen(fixed, "", 1)).unwrap();
+        assert!(figures(&["--check"]).exited(1).stderr.contains("has 0 places like this"), "{page}");
+        fs::write(root.join(page), text).unwrap();
     }
     // A figure that is changed by hand is found, and written anew from the file.
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
