@@ -298,6 +298,7 @@ mod tests {
             name: "RenderThread".into(),
             trace_id: 19,
             doubt: Some(IdentityDoubt::NoThread),
+            edge_cost_ns: 0,
         };
         let text = export_methods(super::create, "", &thread);
         for line in [

@@ -250,6 +250,7 @@ impl EdgePusher<'_, '_, '_> {
                 name: about.label().into_owned(),
                 trace_id: about.id,
                 doubt: identity.doubt.clone(),
+                edge_cost_ns: self.trace.header().clock_read_ns(),
             })?;
         }
         if let (Some(first), Some(last)) = (thread.batch.first(), thread.batch.last()) {

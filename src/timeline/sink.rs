@@ -59,6 +59,9 @@ pub struct MethodThread {
     pub trace_id: u32,
     /// Why `tid` is missing.
     pub doubt: Option<IdentityDoubt>,
+    /// The least that each edge took from the thread's time, because it was recorded, ns; 0 where the trace
+    /// does not tell it.
+    pub edge_cost_ns: u64,
 }
 
 /// Whether an edge enters or leaves a method.
@@ -332,8 +335,15 @@ mod tests {
             tgid: None,
             payload: Payload::Values { values: &[], text: None },
         };
-        let thread =
-            MethodThread { index: 0, tid: None, tgid: None, name: "main".into(), trace_id: 1, doubt: None };
+        let thread = MethodThread {
+            index: 0,
+            tid: None,
+            tgid: None,
+            name: "main".into(),
+            trace_id: 1,
+            doubt: None,
+            edge_cost_ns: 0,
+        };
         sink.head(&head)?;
         sink.kernel(&Arc::new(Symbolizer::default()))?;
         sink.event_type(EventTypeId(0), &event_type)?;

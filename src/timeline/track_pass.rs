@@ -152,6 +152,7 @@ fn method_thread(track: &Track<'_>, index: u32) -> MethodThread {
         name: if tid.is_some() { owner_name } else { told_name.to_owned() },
         trace_id: tid.map_or(told_id, |tid| tid as u32),
         doubt: None,
+        edge_cost_ns: 0,
     }
 }
 

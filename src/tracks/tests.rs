@@ -81,7 +81,7 @@ fn push_methods(sink: &mut dyn TimelineSink, text: &str, thread: &MethodThread) 
 
 fn example_thread() -> MethodThread {
     let name = "main".into();
-    MethodThread { index: 0, tid: Some(7), tgid: Some(7), name, trace_id: 1, doubt: None }
+    MethodThread { index: 0, tid: Some(7), tgid: Some(7), name, trace_id: 1, doubt: None, edge_cost_ns: 0 }
 }
 
 fn summary(report: ReadReport) -> MergeSummary {

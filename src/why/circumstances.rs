@@ -194,6 +194,7 @@ impl Model {
                 found.push(Circumstance { name, words, ns, count });
             }
         }
+        found.extend(self.method_records(main_tid, span));
         if self.tasks.packages.get(&main_tid).is_some_and(|package| package.is_debuggable) {
             found.push(Circumstance {
                 name: "debuggable",
@@ -217,5 +218,19 @@ impl Model {
             });
         }
         found
+    }
+
+    /// The begins and ends of calls that the main thread recorded, and the least that this took: for each the
+    /// thread read its clock. `None` where the method trace does not tell how long a reading takes.
+    fn method_records(&self, main_tid: i32, span: &SpanAsked) -> Option<Circumstance> {
+        let thread = self.threads.get(&main_tid).filter(|thread| thread.call_edge_ns > 0)?;
+        let edges = thread.calls.list.iter().flat_map(|call| [call.start, call.end]);
+        let count = edges.filter(|ts| (span.begin..=span.end).contains(ts)).count() as u64;
+        (count > 0).then(|| Circumstance {
+            name: "method_records",
+            words: "records of methods, for which the clock was read",
+            ns: count.saturating_mul(thread.call_edge_ns),
+            count,
+        })
     }
 }

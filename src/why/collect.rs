@@ -425,7 +425,9 @@ impl TrackSink for ModelCollector {
         let Some(tid) = at.tid.filter(|_| self.keeps_states(1)) else { return Ok(()) };
         let names = &mut self.model.names;
         let name = *self.methods.entry(open.method.0).or_insert_with(|| names.number(&method.full));
-        self.thread(tid).calls.begin(open.begun, name);
+        let thread = self.thread(tid);
+        thread.call_edge_ns = at.edge_cost_ns;
+        thread.calls.begin(open.begun, name);
         Ok(())
     }
 

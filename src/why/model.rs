@@ -271,6 +271,8 @@ pub(super) struct ThreadHistory {
     early_wake: Option<Wake>,
     pub slices: Slices,
     pub calls: Slices,
+    /// The least that each begin and end of a call took because it was recorded, ns.
+    pub call_edge_ns: u64,
     /// When the kernel looked for free memory on behalf of the thread.
     pub reclaims: Slices,
     pub marks: Vec<Mark>,

@@ -93,6 +93,9 @@ pub struct Header<'a> {
     pub keys: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
+/// No clock takes longer to read, ns. Phones of 2014 took 3 µs.
+const MAX_CLOCK_READ_NS: u64 = 100_000;
+
 /// The latest start that is taken for a time, ns: the year 2116 of a clock that counts from 1970.
 const MAX_START_NS: u64 = (i64::MAX / 2) as u64;
 
@@ -124,6 +127,13 @@ impl Header<'_> {
             all.push(("start".to_owned(), start));
         }
         all
+    }
+
+    /// The time that the runtime took to read its clock, ns, as it measured when the trace began
+    /// (`clock-call-overhead-nsec=`); 0 where the trace does not tell it. Each record needs a reading.
+    pub fn clock_read_ns(&self) -> u64 {
+        let told = self.key("clock-call-overhead-nsec").and_then(|value| value.parse().ok()).unwrap_or(0);
+        if told <= MAX_CLOCK_READ_NS { told } else { 0 }
     }
 
     /// The value of a key.

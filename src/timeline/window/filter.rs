@@ -376,6 +376,7 @@ mod tests {
             name: "main".into(),
             trace_id: 1,
             doubt: None,
+            edge_cost_ns: 0,
         };
         let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
         let summary = summary_of_part(|sink| {
