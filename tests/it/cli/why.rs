@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use support::{Ran, run_in};
+use support::launch_scenario::Launch;
+use support::{Ran, run_in, run_line};
 
 /// A slice that runs, waits for a worker that sleeps, and runs again. Times are ms.
 pub const TRACE: &str = "# tracer: nop
@@ -84,6 +85,33 @@ fn where_an_input_is_cut_the_missing_slice_may_be_in_the_rest() {
     let said = why(dir.path(), "cut.txt --slice load").exited(1).stderr;
     let words = "no slice is called \"load\"; events were lost, or an input is damaged: `tracebridge info` says where";
     assert!(said.contains(words), "{said}");
+}
+
+/// The writer of the method trace says that its clock takes 150 ns to read.
+#[test]
+fn what_the_records_of_methods_took_at_least_is_told_where_the_trace_tells_it() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let made = Launch { seed: 1, day: 0, slow_percent: 0, pace_percent: 100 }.make();
+    fs::write(dir.join("app.dat"), &made.dat).unwrap();
+    fs::write(dir.join("app.trace"), &made.trace).unwrap();
+    let records = || {
+        let said = run_line(dir, "why app.dat app.trace --json").exited(0).json();
+        let all = said["spans"][0]["circumstances"].as_array().unwrap().clone();
+        all.into_iter().find(|one| one["name"] == "method_records")
+    };
+    let told = records().unwrap();
+    let count = told["count"].as_u64().unwrap();
+    assert!(count > 100 && told["ns"].as_u64() == Some(150 * count), "{told}");
+    let text = run_line(dir, "why app.dat app.trace").exited(0).stdout;
+    assert!(text.contains(&format!("records of methods, for which the clock was read ({count}, ")), "{text}");
+    // A time that no clock takes is not told.
+    let key = b"clock-call-overhead-nsec=150";
+    let at = made.trace.windows(key.len()).position(|bytes| bytes == key).unwrap();
+    let mut impossible = made.trace;
+    impossible.splice(at..at + key.len(), *b"clock-call-overhead-nsec=999999");
+    fs::write(dir.join("app.trace"), impossible).unwrap();
+    assert_eq!(records(), None);
 }
 
 #[test]
