@@ -1,7 +1,7 @@
 //! `why`: says why a launch, a frame, a slice or a stretch of a thread took as long as it did.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Parser;
@@ -79,6 +79,13 @@ pub struct WhyArgs {
 
 impl WhyArgs {
     fn question(&self) -> Result<Question, UsageError> {
+        for (flag, usual, value) in [("--launch", "1", &self.launch), ("--frame", "late", &self.frame)] {
+            if let Some(file) = value.as_deref().filter(|value| Path::new(value).is_file()) {
+                return Err(UsageError::from(format!(
+                    "{flag} has taken the file {file}: name the files first, or write {flag}={usual}"
+                )));
+            }
+        }
         if let Some(launch) = &self.launch {
             return Ok(match launch.parse() {
                 Ok(number) => Question::LaunchNumber(number),

@@ -64,6 +64,12 @@ fn what_is_not_there_is_said_with_what_is() {
         ("x.txt --launch com.example", 1, "no launch of com.example is in the trace"),
         ("x.txt --frame", 1, "no frame of the trace was late"),
         ("x.txt --frame 12", 1, "no frame has the number 12"),
+        (
+            "--launch x.txt x.txt",
+            2,
+            "--launch has taken the file x.txt: name the files first, or write --launch=1",
+        ),
+        ("--frame x.txt x.txt", 2, "or write --frame=late"),
         ("x.txt --frame soon", 2, "--frame takes a frame's number or the word late"),
         ("x.txt --method load", 1, "no method is called \"load\""),
         ("x.txt --thread main --from 9s", 1, "the time ends before it begins"),
