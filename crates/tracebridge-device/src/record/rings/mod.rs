@@ -332,4 +332,64 @@ mod tests {
         let full: Vec<u32> = (0..MAX_PROGRAMS as u32).map(|n| n % USERS as u32).collect();
         assert_eq!(share(&full, 10_002), Some((MAX_PROGRAMS, true)));
     }
+
+    /// The rings of a recording, and a directory that stands for its tracefs.
+    fn rings() -> (tempfile::TempDir, Rings) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("tracing_on"), "1\n").unwrap();
+        let tracefs = Tracefs::find(Some(dir.path())).unwrap();
+        let layout = PageLayout {
+            endian: crate::ftrace::Endian::NATIVE,
+            commit_offset: 8,
+            commit_size: 8,
+            data_offset: 16,
+            size: 4096,
+        };
+        let rings = Rings::begin(&tracefs, Clock::Boottime, layout, 1).unwrap();
+        (dir, rings)
+    }
+
+    /// Offers a ring of this process as one of the process `pid`. Returns what has to stay open.
+    fn offer(rings: &mut Rings, pid: i32) -> std::fs::File {
+        let (file, link) = program::tests::ring_file();
+        let ring = search::open(&link, std::process::id().cast_signed()).unwrap();
+        let since = rings.times.read();
+        rings.admit(pid, link, ring, since);
+        file
+    }
+
+    fn pids(rings: &Rings) -> HashSet<i32> {
+        rings.programs.iter().map(|program| program.pid).collect()
+    }
+
+    #[test]
+    fn where_no_place_is_left_an_idle_ring_gives_way_and_without_one_the_recording_is_lossy() {
+        /// Above the ids of all processes.
+        const FIRST: i32 = 1 << 23;
+        let (_dir, mut rings) = rings();
+        let mut files: Vec<std::fs::File> =
+            (0..MAX_PROGRAMS as i32).map(|n| offer(&mut rings, FIRST + n)).collect();
+        assert_eq!((rings.programs.len(), rings.summary.shut_out), (MAX_PROGRAMS, 0));
+        let now = Instant::now();
+        rings.programs.iter_mut().for_each(|program| program.last_used = now);
+        for (number, seconds) in [(3, 3), (7, 5), (9, 1)] {
+            rings.programs[number].last_used = now.checked_sub(Duration::from_secs(seconds)).unwrap();
+        }
+        let newer = |n: i32| FIRST + MAX_PROGRAMS as i32 + n;
+        files.push(offer(&mut rings, newer(0)));
+        let places = pids(&rings);
+        assert!(places.contains(&newer(0)) && !places.contains(&(FIRST + 7)), "the one idle for longest");
+        files.push(offer(&mut rings, newer(1)));
+        let places = pids(&rings);
+        assert!(places.contains(&newer(1)) && !places.contains(&(FIRST + 3)), "the other idle one");
+        let ended: Vec<i32> = rings.summary.programs.iter().map(|program| program.pid).collect();
+        assert_eq!((ended, rings.summary.is_lossy()), (vec![FIRST + 7, FIRST + 3], false));
+        for _ in 0..2 {
+            files.push(offer(&mut rings, newer(2)));
+        }
+        assert!(!pids(&rings).contains(&newer(2)) && rings.programs.len() == MAX_PROGRAMS);
+        let (summary, _) = rings.into_summary();
+        assert_eq!((summary.shut_out, summary.is_lossy()), (1, true), "a program is counted once");
+        assert!(summary.refused[0].contains("256 programs are read already"), "{:?}", summary.refused);
+    }
 }

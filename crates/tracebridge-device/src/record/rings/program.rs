@@ -466,7 +466,7 @@ fn is_same(link: &Path, id: super::search::FileId) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs::File;
     use std::os::fd::AsRawFd;
 
@@ -479,15 +479,21 @@ mod tests {
     use crate::markers::internals::ring::layout::{MEMFD_NAME, RING_BYTES};
     use crate::markers::internals::ring::{Record, RingMap};
 
-    /// A ring of this process, as the process has it, and as the recorder does.
-    fn ring() -> (File, RingMap, Program) {
+    /// A ring of this process, and the link to it.
+    pub(in super::super) fn ring_file() -> (File, PathBuf) {
         let file = File::from(memfd_create(MEMFD_NAME, MFdFlags::MFD_ALLOW_SEALING).unwrap());
         file.set_len(RING_BYTES as u64).unwrap();
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).unwrap();
-        let own = RingMap::new(&file).unwrap();
-        own.head.begin(std::process::id(), true);
+        RingMap::new(&file).unwrap().head.begin(std::process::id(), true);
         let link = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        (file, link)
+    }
+
+    /// A ring of this process, as the process has it, and as the recorder does.
+    fn ring() -> (File, RingMap, Program) {
+        let (file, link) = ring_file();
+        let own = RingMap::new(&file).unwrap();
         let pid = std::process::id().cast_signed();
         let checked = search::open(&link, pid).unwrap();
         let program = Program::begin(pid, link, checked, stamp(), times::now(stamp()));
