@@ -152,35 +152,63 @@ pub(super) fn whole_time(tree: &CallTree, clock: usize) -> u64 {
 /// The methods by exclusive time, each with the paths of its callers.
 pub(super) fn bottom_up(tree: &CallTree, threshold: TreeThreshold) -> (Vec<TreeBranch>, LeftOut) {
     let least = threshold.least(whole_time(tree, threshold.clock));
-    let all = (0..tree.nodes.len() as u32).filter(|n| tree.nodes[*n as usize].method != ROOT);
-    let path = |n| {
-        let node = &tree.nodes[n as usize];
-        CallerPath { calls: node.calls, own: node.own, reached: n }
-    };
-    let start: Vec<CallerPath> = all.map(path).collect();
-    let steps = tree.nodes.iter().map(|n| (n.method, n.parent)).collect();
-    let clock = threshold.clock;
-    let mut up = BottomUp { steps, least, clock, left: MAX_BRANCHES, left_out: LeftOut::default() };
+    let steps: Vec<(u32, u32)> = tree.nodes.iter().map(|n| (n.method, n.parent)).collect();
+    let mut start = CallerPaths::default();
+    for (number, node) in tree.nodes.iter().enumerate().filter(|(_, node)| node.method != ROOT) {
+        start.push(number as u32, PathWeight { calls: node.calls, own: node.own });
+    }
+    let mut up = BottomUp::new(steps, least, threshold.clock);
     let branches = up.branches(start, 0);
+    log::debug!("callers: {} paths dealt out, of {} nodes", up.dealt, tree.nodes.len());
     (branches, up.left_out)
 }
 
-/// The way from a node up to one of its ancestors, with the node's calls and time. The level above reads
-/// these one behind the other, where reading the nodes themselves would be a cache miss each.
-struct CallerPath {
+/// The calls and the time of a node, or of several.
+#[derive(Debug, Clone, Copy, Default)]
+struct PathWeight {
     calls: u64,
     own: Ticks,
-    /// The ancestor.
-    reached: u32,
 }
 
-/// The calls and the time of the method at the outermost level that were made through one caller, and the
-/// paths for the next level.
+impl PathWeight {
+    fn add(&mut self, other: PathWeight) {
+        self.calls += other.calls;
+        add(&mut self.own, other.own);
+    }
+
+    fn subtract(&mut self, other: PathWeight) {
+        self.calls -= other.calls;
+        // Sums wrap, as `add` says.
+        self.own.iter_mut().zip(other.own).for_each(|(sum, part)| *sum = sum.wrapping_sub(part));
+    }
+}
+
+/// The ways from nodes up to one of the ancestors of each, for those nodes that share all methods on them.
 #[derive(Default)]
-struct Callers {
-    calls: u64,
-    own: Ticks,
-    next: Vec<CallerPath>,
+struct CallerPaths {
+    /// The ancestors, or [`ENDED`].
+    reached: Vec<u32>,
+    /// The nodes' calls and time. They stay where they are while all paths go the same way, since most paths
+    /// of a deep recursion do.
+    weights: Vec<PathWeight>,
+    /// The sum over the paths that have not ended.
+    total: PathWeight,
+}
+
+/// A path that has come to its root.
+const ENDED: u32 = u32::MAX;
+
+impl CallerPaths {
+    fn push(&mut self, reached: u32, weight: PathWeight) {
+        self.reached.push(reached);
+        self.weights.push(weight);
+        self.total.add(weight);
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, PathWeight)> {
+        let all = self.reached.iter().copied().zip(self.weights.iter().copied());
+        all.filter(|(reached, _)| *reached != ENDED)
+    }
 }
 
 struct BottomUp {
@@ -192,39 +220,77 @@ struct BottomUp {
     /// The number of further branches that the tree may have.
     left: usize,
     left_out: LeftOut,
+    /// Memory for the next level of paths that go the same way.
+    next: Vec<u32>,
+    /// The number of paths that were dealt out to the methods of their callers, one by one.
+    dealt: u64,
 }
 
 impl BottomUp {
+    fn new(steps: Vec<(u32, u32)>, least: u64, clock: usize) -> BottomUp {
+        let left_out = LeftOut::default();
+        BottomUp { steps, least, clock, left: MAX_BRANCHES, left_out, next: Vec::new(), dealt: 0 }
+    }
+
     /// The callers on one level. Those with less time than `least` ticks are left out. The paths of this
     /// level are freed before the next level is made, so that each node is in one path at a time.
-    fn branches(&mut self, at: Vec<CallerPath>, depth: usize) -> Vec<TreeBranch> {
-        let mut by_method: BTreeMap<u32, Callers> = BTreeMap::new();
-        for path in &at {
-            let (method, parent) = self.steps[path.reached as usize];
-            if method == ROOT {
-                continue;
-            }
-            let callers = by_method.entry(method).or_default();
-            callers.calls += path.calls;
-            add(&mut callers.own, path.own);
-            callers.next.push(CallerPath { reached: parent, ..*path });
-        }
-        drop(at);
+    fn branches(&mut self, mut at: CallerPaths, depth: usize) -> Vec<TreeBranch> {
+        let mut by_method = match self.step_together(&mut at) {
+            Some(method) => BTreeMap::from([(method, at)]),
+            None => self.deal(at),
+        };
         let BottomUp { left_out, clock, least, .. } = self;
-        by_method.retain(|_, callers| left_out.keeps(callers.own[*clock], *least, depth));
+        by_method.retain(|_, callers| left_out.keeps(callers.total.own[*clock], *least, depth));
         let mut branches = Vec::new();
-        for (method, Callers { calls, own, next }) in by_method {
+        for (method, callers) in by_method {
             let Some(left) = self.left.checked_sub(1) else {
                 self.left_out.is_cut = true;
                 break;
             };
             self.left = left;
-            let children = self.branches(next, depth + 1);
+            let PathWeight { calls, own } = callers.total;
+            let children = self.branches(callers, depth + 1);
             let node = BranchNode::Method(method);
             branches.push(TreeBranch { node, calls, total: own, own, children });
         }
         branches.sort_by_key(|branch| Reverse(branch.total[self.clock]));
         branches
+    }
+
+    /// Goes one level up where all paths that go on lead to one method, which is returned. Their sum is that
+    /// of the level before without those that end.
+    fn step_together(&mut self, at: &mut CallerPaths) -> Option<u32> {
+        let method_of = |reached: &u32| self.steps.get(*reached as usize).map_or(ROOT, |(method, _)| *method);
+        let first = at.reached.iter().map(method_of).find(|method| *method != ROOT)?;
+        self.next.clear();
+        let mut ends = Vec::new();
+        for (number, reached) in at.reached.iter().enumerate() {
+            match self.steps.get(*reached as usize) {
+                Some((method, parent)) if *method == first => self.next.push(*parent),
+                Some((ROOT, _)) => {
+                    ends.push(number);
+                    self.next.push(ENDED);
+                }
+                Some(_) => return None,
+                None => self.next.push(ENDED),
+            }
+        }
+        ends.iter().for_each(|number| at.total.subtract(at.weights[*number]));
+        std::mem::swap(&mut at.reached, &mut self.next);
+        Some(first)
+    }
+
+    /// Goes one level up: the paths by the methods of their callers.
+    fn deal(&mut self, at: CallerPaths) -> BTreeMap<u32, CallerPaths> {
+        let mut by_method: BTreeMap<u32, CallerPaths> = BTreeMap::new();
+        self.dealt += at.reached.len() as u64;
+        for (reached, weight) in at.iter() {
+            let (method, parent) = self.steps[reached as usize];
+            if method != ROOT {
+                by_method.entry(method).or_default().push(parent, weight);
+            }
+        }
+        by_method
     }
 }
 
@@ -386,4 +452,41 @@ pub(super) fn to_json(
         value
     };
     branches.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chain of `depth` calls of two methods in turn, of one call and one tick each.
+    fn chain(depth: u32) -> (BottomUp, CallerPaths) {
+        let mut steps = vec![(ROOT, 0)];
+        let mut paths = CallerPaths::default();
+        for number in 1..=depth {
+            steps.push((number % 2, number - 1));
+            paths.push(number, PathWeight { calls: 1, own: [1; 2] });
+        }
+        (BottomUp::new(steps, 1, 0), paths)
+    }
+
+    #[test]
+    fn nested_calls_are_dealt_out_once_and_not_once_for_each_level() {
+        let depth = 10_000;
+        let (mut up, paths) = chain(depth);
+        let branches = up.branches(paths, 0);
+        assert_eq!(up.dealt, u64::from(depth));
+        assert_eq!(up.left_out.deep, 2);
+        assert_eq!(branches.len(), 2);
+        for first in &branches {
+            let BranchNode::Method(parity) = first.node else { panic!("{first:?}") };
+            // The calls on a level are those of the nodes that lie deeper.
+            let calls = |level: u32| (level + 1..=depth).filter(|number| number % 2 == parity).count() as u64;
+            let mut branch = first;
+            for level in 0..MAX_DEPTH as u32 {
+                assert_eq!((branch.calls, branch.total), (calls(level), [calls(level); 2]), "level {level}");
+                branch = branch.children.first().unwrap_or(branch);
+            }
+            assert!(branch.children.is_empty());
+        }
+    }
 }
