@@ -12,7 +12,7 @@ use crate::formats::{
     CpuCount, Damage, Event, EventType, EventTypeId, Order, Payload, ReadReport, Sink, ThreadInfo,
 };
 use crate::ftrace::{CommonFields, Endian, EventFormat, FieldSlot, LostEvents};
-use crate::trace_dat::RingsInfo;
+use crate::trace_dat::{RingsInfo, no_event_of};
 
 /// The number of event ids without a format that are reported one by one. If there are more, only their
 /// number is reported.
@@ -258,6 +258,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
         } else {
             report.damage.extend(unknown.into_iter().map(|what| Damage { offset: 0, what }));
         }
+        report.notes.extend(no_event_of(&self.dat.options.recorder_info.without_events));
         report.notes.extend(self.dat.notes.iter().cloned());
         report
     }

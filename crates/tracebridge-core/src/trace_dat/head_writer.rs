@@ -118,6 +118,14 @@ impl Metadata {
         all.filter_map(|text| EventFormat::id_of(&String::from_utf8_lossy(text))).collect()
     }
 
+    /// The id of an event, if the formats describe it.
+    pub fn event_id(&self, group: &str, name: &str) -> Option<u16> {
+        let (_, texts) = self.event_formats.iter().find(|(of, _)| of == group)?;
+        let first_line = format!("name: {name}\n");
+        let text = texts.iter().find(|text| text.starts_with(first_line.as_bytes()))?;
+        EventFormat::id_of(&String::from_utf8_lossy(text))
+    }
+
     /// An upper bound for the bytes of the head, to allocate them at once.
     fn capacity(&self, cpus: usize) -> usize {
         let formats = |texts: &[Vec<u8>]| texts.iter().map(|t| t.len() + 8).sum::<usize>();

@@ -12,6 +12,6 @@ pub mod v7_writer;
 pub use head_writer::{CpuData, DatHead, HeadParts, Metadata, Slot, trace_clock_option};
 pub use recorder_info::{
     Affinity, CpuLoss, CpuQuota, CpuRecorded, CpuSpeed, EventCost, MachineFacts, MappedInode, RecorderInfo,
-    RingProgram, RingsInfo, Settle,
+    RingProgram, RingsInfo, Settle, no_event_of,
 };
 pub use v7_writer::write_v7;

@@ -119,6 +119,9 @@ pub struct RecorderInfo {
     /// The markers that the recorder has read out of the rings of programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<RingsInfo>,
+    /// The categories and events that were asked for and switched on, and of which no event came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_events: Vec<String>,
     /// How to find the pages while the recorder removes the holes from the file. `None` at any
     /// other time.
     #[serde(default)]
@@ -129,6 +132,11 @@ pub struct RecorderInfo {
     /// Processes of the recording machine: process id, the parent's process id, full name.
     #[serde(default)]
     pub processes: Vec<(i32, i32, String)>,
+}
+
+/// Says of which categories and events a recording has no event, if there are any.
+pub fn no_event_of(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| format!("no event of {} is in the recording", names.join(", ")))
 }
 
 impl RecorderInfo {

@@ -191,6 +191,8 @@ impl AtraceSession {
         }
         Ok(TracefsConfig {
             events: events.into_iter().map(|event| SelectedEvent { event, filter: None }).collect(),
+            // AOSP's atrace says nothing of that.
+            asked: Vec::new(),
             userspace: self.properties.is_some().then_some(request),
             // `trace_functions` sets them up as AOSP does.
             functions: None,

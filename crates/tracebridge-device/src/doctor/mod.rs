@@ -192,6 +192,7 @@ mod tests {
         let (mut settings, _) = SettingsGuard::begin(&tracefs, StateDir::for_tests(dir), false).unwrap();
         let config = TracefsConfig {
             events: Vec::new(),
+            asked: Vec::new(),
             userspace: None,
             functions: None,
             clock: None,

@@ -75,9 +75,14 @@ impl EventIds {
         self.0[usize::from(id >> 6)] |= 1 << (id & 63);
     }
 
+    /// Whether the id is in the set.
+    pub(crate) fn contains(&self, id: u16) -> bool {
+        self.0[usize::from(id >> 6)] >> (id & 63) & 1 != 0
+    }
+
     /// The ids in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u16> {
-        (0..=u16::MAX).filter(|id| self.0[usize::from(id >> 6)] >> (id & 63) & 1 != 0)
+        (0..=u16::MAX).filter(|id| self.contains(*id))
     }
 }
 

@@ -28,10 +28,19 @@ pub(crate) struct SelectedEvent {
     pub(crate) filter: Option<String>,
 }
 
+/// A category or an event as it was asked for, and the kernel events that it selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AskedEvents {
+    pub(crate) name: String,
+    pub(crate) events: Vec<EventName>,
+}
+
 /// The events and userspace tags that a list of names selects on this device.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventSelection {
     pub(crate) events: Vec<SelectedEvent>,
+    /// The names that select kernel events.
+    pub(crate) asked: Vec<AskedEvents>,
     /// The mask of userspace tags.
     pub(crate) tags: u64,
     /// Whether the processes of `ro.atrace.core.services` are to write their app markers.
@@ -129,12 +138,17 @@ pub(crate) fn select_events(
         }
         selected.tags |= selection.tags;
         selected.core_services |= selection.core_services;
+        let mut asked = AskedEvents { name: name.to_owned(), events: Vec::new() };
         for event in selection.events {
             for event in tracefs.events_named(&event)? {
+                asked.events.push(event.clone());
                 // The last filter that is given for an event counts.
                 selected.events.retain(|other| other.event != event);
                 selected.events.push(SelectedEvent { event, filter: filter.map(str::to_owned) });
             }
+        }
+        if !asked.events.is_empty() && !selected.asked.contains(&asked) {
+            selected.asked.push(asked);
         }
     }
     if selected.events.is_empty() && selected.tags == 0 && !selected.notes.is_empty() {

@@ -184,6 +184,7 @@ impl RecordingRequest {
         });
         let config = TracefsConfig {
             events: selection.events,
+            asked: selection.asked,
             userspace,
             functions: self.functions.clone(),
             clock: self.clock.clone(),

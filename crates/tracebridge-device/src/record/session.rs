@@ -9,8 +9,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::capture::{CaptureFile, CaptureTarget, FinalState, RecordingOutput};
-use super::cpu_reader::{CpuReadCount, CpuReaders, CpuStats, ReadLimit};
+use super::cpu_reader::{CpuReadCount, CpuReaders, CpuStats, EventIds, ReadLimit};
 use super::event_cost;
+use super::events::AskedEvents;
 use super::interruptible_writer::WriteTimeout;
 use super::machine_facts;
 use super::metadata::{self, TaskNames};
@@ -25,7 +26,7 @@ use crate::step_log::print_step;
 use crate::trace_dat::file_format::option;
 use crate::trace_dat::recording_summary::{CpuSummary, RecordingSummary, RingsSummary};
 use crate::trace_dat::{
-    CpuLoss, CpuRecorded, DatHead, MachineFacts, Metadata, RecorderInfo, RingsInfo, Slot,
+    CpuLoss, CpuRecorded, DatHead, MachineFacts, Metadata, RecorderInfo, RingsInfo, Slot, no_event_of,
 };
 
 /// A trace buffer that is being read into an output.
@@ -53,6 +54,8 @@ pub(super) struct RecordingSession {
     read_before: Vec<u64>,
     /// The ids of the events whose formats the head has.
     described_ids: Vec<u16>,
+    /// The names that were asked for, with the ids of their events.
+    asked: Vec<(String, Vec<u16>)>,
 }
 
 /// The parts of the head that are filled in at the end.
@@ -122,6 +125,7 @@ impl RecordingSession {
             slots,
             read_before,
             described_ids: metadata.event_ids(),
+            asked: asked_ids(&applied.asked, &metadata),
         })
     }
 
@@ -237,6 +241,7 @@ impl RecordingSession {
     pub(crate) fn close(self) -> ClosedSession {
         let is_foreign = |id: &u16| !self.described_ids.contains(id);
         let foreign_ids = self.cpus.seen_ids.iter().filter(is_foreign).collect();
+        let without_events = without_events(self.asked, &self.cpus.seen_ids);
         let cpus = self.cpus.readers.iter().zip(&self.read_before);
         let cpus = cpus.map(|(reader, read_before)| {
             let mut stats = CpuStats::read(&self.tracefs, reader.count.cpu).unwrap_or_default();
@@ -262,10 +267,26 @@ impl RecordingSession {
             cpus,
             names,
             foreign_ids,
+            without_events,
             rings,
             ring_cpu: self.ring_cpu,
         }
     }
+}
+
+/// The ids of the events that were asked for, as far as the head describes them.
+fn asked_ids(asked: &[AskedEvents], metadata: &Metadata) -> Vec<(String, Vec<u16>)> {
+    let ids = |asked: &AskedEvents| {
+        let ids = asked.events.iter().filter_map(|event| metadata.event_id(&event.group, &event.name));
+        (asked.name.clone(), ids.collect::<Vec<u16>>())
+    };
+    asked.iter().map(ids).filter(|(_, ids)| !ids.is_empty()).collect()
+}
+
+/// The names of which no event was read.
+fn without_events(asked: Vec<(String, Vec<u16>)>, seen: &EventIds) -> Vec<String> {
+    let silent = asked.into_iter().filter(|(_, ids)| !ids.iter().any(|id| seen.contains(*id)));
+    silent.map(|(name, _)| name).collect()
 }
 
 /// Creates the capture file with the head that `metadata` was encoded to.
@@ -301,6 +322,8 @@ pub(super) struct ClosedSession {
     names: TaskNames,
     /// The ids of events that were read and whose formats the head does not have.
     foreign_ids: Vec<u16>,
+    /// See [`RecorderInfo::without_events`].
+    without_events: Vec<String>,
     rings: RingsSummary,
     ring_cpu: u32,
 }
@@ -320,6 +343,7 @@ impl ClosedSession {
                 ids.join(", ")
             ));
         }
+        summary.notes.extend(no_event_of(&self.without_events));
         let unsent_cpu = if self.output.resume().is_err() { self.output.give_up() } else { None };
         self.write_counts(unsent_cpu, summary)?;
         for (slot, text) in [(self.slots.comms, self.names.comms()), (self.slots.tgids, self.names.tgids())] {
@@ -337,6 +361,7 @@ impl ClosedSession {
             lost: lost(summary),
             machine: self.facts,
             processes: self.names.processes,
+            without_events: self.without_events,
             rings: Some(self.rings.info(self.ring_cpu)),
             ..RecorderInfo::default()
         };
@@ -514,6 +539,7 @@ mod tests {
             cpus: vec![(count, stats)],
             names: TaskNames::default(),
             foreign_ids: Vec::new(),
+            without_events: Vec::new(),
             rings: RingsSummary::default(),
             ring_cpu: 3,
         };
@@ -541,6 +567,20 @@ mod tests {
         assert_eq!((extra.excerpt, extra.device.as_deref()), (false, Some("a phone")));
         let lost: Vec<(u32, u64, u64)> = extra.lost.iter().map(|l| (l.cpu, l.overrun, l.dropped)).collect();
         assert_eq!(lost, [(2, 3, 3)]);
+    }
+
+    #[test]
+    fn a_category_that_got_no_event_is_named_in_the_summary_and_in_the_file() {
+        let asked = [("sched", vec![7, 8]), ("memory", vec![9, 10]), ("power/cpu_idle", vec![11])];
+        let asked = asked.map(|(name, ids)| (name.to_owned(), ids)).to_vec();
+        let mut seen = EventIds::default();
+        [8, 300].into_iter().for_each(|id| seen.insert(id));
+        let (mut session, told) = session(|_| ());
+        session.without_events = without_events(asked, &seen);
+        let summary = finished(session, true);
+        assert_eq!(summary.notes, ["no event of memory, power/cpu_idle is in the recording"]);
+        let told = told.borrow();
+        assert_eq!(told.extra.as_ref().unwrap().without_events, ["memory", "power/cpu_idle"]);
     }
 
     #[test]

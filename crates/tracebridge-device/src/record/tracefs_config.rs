@@ -1,7 +1,7 @@
 //! Configures a trace buffer for a recording. Every setting is changed through the [`SettingsGuard`], which
 //! puts the old value back.
 
-use super::events::{SelectedEvent, switch_events};
+use super::events::{AskedEvents, SelectedEvent, switch_events};
 use super::{EventName, RecordError, SettingsGuard, is_option_on};
 use crate::android::{NO_PROPERTIES, Properties, UserspaceRequest};
 use crate::clock::Clock;
@@ -20,6 +20,8 @@ pub(crate) enum WhenFull {
 #[derive(Debug, Clone)]
 pub(crate) struct TracefsConfig {
     pub(crate) events: Vec<SelectedEvent>,
+    /// The names that were asked for, with their events.
+    pub(crate) asked: Vec<AskedEvents>,
     /// Userspace tags and apps; `None` if none were asked for.
     pub(crate) userspace: Option<UserspaceRequest>,
     pub(crate) functions: Option<FunctionTracing>,
@@ -53,6 +55,9 @@ pub(crate) struct AppliedConfig {
     /// The events that are enabled: the requested ones, those that name threads where the kernel hides its
     /// list of names, and any that this process may not disable.
     pub(crate) events: Vec<EventName>,
+    /// The names that were asked for, with those of their events that are on. A name without such an event
+    /// is not among them: a note says why.
+    pub(crate) asked: Vec<AskedEvents>,
     /// One sentence for each setting that the kernel refused but that the recording can do without.
     pub(crate) notes: Vec<String>,
     /// See [`crate::trace_dat::RecorderInfo::restricted`].
@@ -135,6 +140,9 @@ pub(crate) fn apply(
     let overwrite = if config.when_full == WhenFull::Overwrite { "1" } else { "0" };
     settings.set("options/overwrite", overwrite)?;
     let mut events = switch_events(settings, &config.events, &mut notes)?;
+    let mut asked = config.asked.clone();
+    asked.iter_mut().for_each(|asked| asked.events.retain(|event| events.contains(event)));
+    asked.retain(|asked| !asked.events.is_empty());
     let restricted = !tracefs.has_names();
     if config.process_in_text {
         let top = if tracefs.instance_name().is_some() { "../../" } else { "" };
@@ -149,6 +157,7 @@ pub(crate) fn apply(
     Ok(AppliedConfig {
         clock,
         events,
+        asked,
         notes,
         restricted,
         watermark: has_watermark.then_some(WATERMARK_PERCENT),
@@ -377,6 +386,7 @@ mod tests {
             SettingsGuard::begin(&tracefs, StateDir::for_tests(dir.path()), false).unwrap();
         let config = TracefsConfig {
             events: vec![SelectedEvent { event: EventName::new("sched", "sched_switch"), filter: None }],
+            asked: Vec::new(),
             userspace: None,
             functions: None,
             clock: None,
