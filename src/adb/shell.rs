@@ -15,11 +15,15 @@ use super::server::Server;
 /// The largest packet that is read at once, bytes. Longer ones, whatever their length says, come in parts.
 const PART_BYTES: usize = 64 << 10;
 
-/// The most that a command may print, bytes: twenty times the names of all threads of a large device.
+/// The most that a command may print, bytes. A device that prints more is given up.
 const MAX_OUTPUT_BYTES: usize = 16 << 20;
 
-/// The most of a device's text that is shown to people, bytes.
+/// The most of a command's output that is kept, and of a device's text that is shown to people, bytes.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
+
+/// Of an output that is too long for what is kept, so many bytes of its end are kept: a command says there how
+/// it has ended.
+const KEPT_END_BYTES: usize = 16 << 10;
 
 /// Room for the note about what is left out, bytes. A text that is longer by less than that is shown whole,
 /// and so is one that has been cut before.
@@ -55,8 +59,8 @@ pub enum ShellEvent {
     Exit(u8),
 }
 
-/// The result of a command that has ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The result of a command that has ended. Of a long output the middle is left out, and counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellOutput {
     /// The exit status.
     pub status: u8,
@@ -64,10 +68,30 @@ pub struct ShellOutput {
     pub stdout: Vec<u8>,
     /// Standard error.
     pub stderr: Vec<u8>,
+    /// The most bytes that are kept of each.
+    pub max_kept: usize,
+    /// The number of bytes that are left out.
+    pub left_out: usize,
+}
+
+impl Default for ShellOutput {
+    fn default() -> ShellOutput {
+        ShellOutput::within(MAX_SHOWN_BYTES)
+    }
 }
 
 impl ShellOutput {
-    /// Adds a piece. Returns whether there was room: a device may print without end.
+    /// An output of which up to `max_kept` bytes are kept.
+    pub fn within(max_kept: usize) -> ShellOutput {
+        ShellOutput { status: 0, stdout: Vec::new(), stderr: Vec::new(), max_kept, left_out: 0 }
+    }
+
+    /// For an answer that is read to its end, such as a list of files or a report as JSON: all of it is kept.
+    pub fn of_long_answer() -> ShellOutput {
+        ShellOutput::within(MAX_OUTPUT_BYTES)
+    }
+
+    /// Adds a piece. Returns whether there may be more: a device may print without end.
     #[must_use]
     pub fn add(&mut self, event: ShellEvent) -> bool {
         let (to, bytes) = match event {
@@ -78,9 +102,14 @@ impl ShellOutput {
                 return true;
             }
         };
-        let room = MAX_OUTPUT_BYTES.saturating_sub(to.len());
-        to.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        bytes.len() <= room
+        to.extend_from_slice(&bytes);
+        let excess = to.len().saturating_sub(self.max_kept);
+        let end = self.max_kept.saturating_sub(KEPT_END_BYTES);
+        if excess > 0 {
+            to.drain(end..end + excess);
+            self.left_out += excess;
+        }
+        self.left_out <= MAX_OUTPUT_BYTES.saturating_sub(self.max_kept)
     }
 
     /// Standard output as text.
@@ -93,7 +122,11 @@ impl ShellOutput {
         let bytes = if self.stderr.trim_ascii().is_empty() { &self.stdout } else { &self.stderr };
         let text = String::from_utf8_lossy(bytes);
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        shown(&lines.collect::<Vec<_>>().join("; ")).into_owned()
+        let lines = lines.collect::<Vec<_>>().join("; ");
+        match self.left_out {
+            0 => shown(&lines).into_owned(),
+            left_out => format!("{lines}… ({left_out} more bytes)"),
+        }
     }
 }
 
@@ -209,7 +242,7 @@ impl Shell {
         if output.add(event) { Ok(()) } else { Err(self.too_much_output()) }
     }
 
-    /// The error for a command whose output fills [`ShellOutput`].
+    /// The error for a command that prints more than a command may.
     pub fn too_much_output(&self) -> AdbError {
         self.connection.protocol_error(format!("the command prints more than {} MiB", MAX_OUTPUT_BYTES >> 20))
     }
@@ -366,9 +399,25 @@ mod tests {
 
     #[test]
     fn the_message_of_a_command_is_one_line() {
-        let output = ShellOutput { status: 1, stdout: b"out\n".to_vec(), stderr: b" a\n\nb\r\n".to_vec() };
+        let stderr = b" a\n\nb\r\n".to_vec();
+        let output = ShellOutput { status: 1, stdout: b"out\n".to_vec(), stderr, ..ShellOutput::default() };
         assert_eq!(output.message(), "a; b");
         assert_eq!(ShellOutput { stderr: Vec::new(), ..output }.message(), "out");
+    }
+
+    #[test]
+    fn of_a_long_output_the_begin_and_the_end_are_kept_and_the_rest_is_counted() {
+        let piece = |n: usize| ShellEvent::Stdout(format!("{n:09}\n").repeat(1_000).into_bytes());
+        let mut output = ShellOutput::default();
+        assert!((0..100).all(|n| output.add(piece(n))));
+        assert_eq!((output.stdout.len(), output.left_out), (64 << 10, 1_000_000 - (64 << 10)));
+        assert!(output.stdout.starts_with(b"000000000\n") && output.stdout.ends_with(b"000000099\n"));
+        assert!(output.message().ends_with("000000099… (934464 more bytes)"));
+        let given_up = (0..).position(|n| !output.add(piece(n))).unwrap();
+        assert!((1_500..1_700).contains(&given_up) && output.stdout.len() == 64 << 10, "{given_up}");
+        let mut long = ShellOutput::of_long_answer();
+        assert!((0..100).all(|n| long.add(piece(n))));
+        assert_eq!((long.stdout.len(), long.left_out), (1_000_000, 0));
     }
 
     #[test]

@@ -75,7 +75,19 @@ impl Transport {
     /// # Errors
     /// [`AdbError`]. A command that fails is no error: [`ShellOutput::status`] says so.
     pub fn run(&self, script: &str, timeout: Duration) -> Result<ShellOutput, AdbError> {
-        let mut output = ShellOutput::default();
+        self.run_into(script, timeout, ShellOutput::default())
+    }
+
+    /// The same, for a command whose output goes into `output`.
+    ///
+    /// # Errors
+    /// [`AdbError`].
+    pub fn run_into(
+        &self,
+        script: &str,
+        timeout: Duration,
+        mut output: ShellOutput,
+    ) -> Result<ShellOutput, AdbError> {
         let timeout = timeout.min(self.server.timeout() * SILENT_TIMEOUTS);
         self.start(script)?.finish(timeout, &mut output)?;
         Ok(output)

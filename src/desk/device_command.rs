@@ -255,6 +255,7 @@ mod tests {
             status,
             stdout: stdout.into(),
             stderr: stderr.into(),
+            ..ShellOutput::default()
         };
         let result = |output: &ShellOutput| completeness("S1", output).map_err(|e| e.to_string());
         assert_eq!(result(&output(0, "", "")), Ok(Completeness::Complete));

@@ -140,7 +140,21 @@ impl Device {
         self.transport.run(&privilege.command(script), timeout)
     }
 
-    /// Runs a command, each of whose arguments arrives as it is.
+    /// Runs a shell script whose answer may be long, such as a list of files.
+    ///
+    /// # Errors
+    /// [`AdbError`]. A script that fails is no error.
+    pub fn ask(
+        &self,
+        script: &str,
+        privilege: Privilege,
+        timeout: Duration,
+    ) -> Result<ShellOutput, AdbError> {
+        self.transport.run_into(&privilege.command(script), timeout, ShellOutput::of_long_answer())
+    }
+
+    /// Runs a command, each of whose arguments arrives as it is. Its answer may be long: a report as JSON, or
+    /// the list of all events.
     ///
     /// # Errors
     /// [`AdbError`]. A command that fails is no error.
@@ -150,7 +164,7 @@ impl Device {
         privilege: Privilege,
         timeout: Duration,
     ) -> Result<ShellOutput, AdbError> {
-        self.run_script(&command_line(args), privilege, timeout)
+        self.ask(&command_line(args), privilege, timeout)
     }
 
     /// Starts a command with standard input, each of whose arguments arrives as it is, with all the rights

@@ -41,6 +41,9 @@ const SHORT_CONNECTION: Duration = Duration::from_secs(5);
 const MAX_SHORT_CONNECTIONS: u32 = 8;
 /// The pause after the first of them; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The most of the recorder's result that is kept, bytes: its summary, which names programs and threads, its
+/// log, and the names of its files.
+const MAX_RESULT_BYTES: usize = 1 << 20;
 
 /// A recording on a device.
 #[derive(Debug, Clone)]
@@ -201,7 +204,7 @@ impl Session {
     }
 
     fn await_end(&self, mut shell: Shell, is_ending: &dyn Fn() -> bool) -> Result<SessionEnd, DeviceError> {
-        let mut output = ShellOutput::default();
+        let mut output = ShellOutput::within(MAX_RESULT_BYTES);
         let probe_interval = PROBE_INTERVAL.min(self.device.transport().server().timeout() * 2);
         let mut last_sign = Instant::now();
         let mut has_been_told = false;
@@ -251,7 +254,7 @@ impl Session {
                     }
                     shell = self.reconnect(is_ending)?;
                     connected = Instant::now();
-                    output = ShellOutput::default();
+                    output = ShellOutput::within(MAX_RESULT_BYTES);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -364,7 +367,7 @@ impl Session {
         );
         // A recorder of root is not seen by adb's user on every device.
         let privilege = device.privilege();
-        let text = device.run_script(&script, privilege, COMMAND_TIMEOUT)?.text();
+        let text = device.ask(&script, privilege, COMMAND_TIMEOUT)?.text();
         let sessions = text.lines().filter_map(|line| {
             let mut words = line.split_whitespace();
             let id = words.next()?;

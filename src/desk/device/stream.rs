@@ -7,7 +7,7 @@ use super::error::DeviceError;
 use super::privilege::Privilege;
 use super::shell_words::command_line;
 use super::{COMMAND_TIMEOUT, Device};
-use crate::adb::{AdbError, Pace, RawStream, Shell, ShellEvent};
+use crate::adb::{AdbError, Pace, RawStream, Shell, ShellEvent, ShellOutput};
 
 /// How often the wait for output is interrupted to see whether the user wants the end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -17,8 +17,6 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A command that was told to end may send nothing for so many times as long as the device may be silent.
 const MAX_TIMEOUTS_TO_END: u32 = 4;
-/// Of a command's standard error so much is kept, bytes: a device may print without end.
-const MAX_LOG_BYTES: usize = 1 << 20;
 
 /// The end of a stream.
 #[derive(Debug)]
@@ -55,11 +53,7 @@ impl Device {
             CommandOutput::Raw(self.transport().stream(&format!("{script}{discard}"))?)
         };
         let local_error = |source| DeviceError::LocalFile { path: "the stream's file".to_owned(), source };
-        let mut log = Vec::new();
-        let text = |log: &[u8]| {
-            let text = String::from_utf8_lossy(log).into_owned();
-            text.split_once('\n').map(|(_, rest)| rest.trim().to_owned()).unwrap_or_default()
-        };
+        let mut log = ShellOutput::default();
         let mut has_been_told = false;
         let probe_interval = PROBE_INTERVAL.min(self.transport().server().timeout() * 2);
         let mut last_sign = Instant::now();
@@ -71,10 +65,10 @@ impl Device {
             if is_ending() && is_late(*ending_since.get_or_insert_with(Instant::now)) {
                 let action = format!("waiting for the end of the stream of {}", self.serial());
                 let lost = Some(AdbError::NoEnd { action, seconds: patience.as_secs() });
-                return Ok(StreamEnd { status: None, log: text(&log), lost });
+                return Ok(StreamEnd { status: None, log: log_text(&log), lost });
             }
             let next = match output.next() {
-                Ok(None) if is_ending() && !has_been_told => match pid(&log) {
+                Ok(None) if is_ending() && !has_been_told => match pid(&log.stderr) {
                     Some(pid) => {
                         has_been_told = true;
                         self.run_script(&format!("kill -INT {pid}"), privilege, COMMAND_TIMEOUT).map(|_| None)
@@ -105,23 +99,34 @@ impl Device {
                     last_bytes = Instant::now();
                 }
                 Ok(Some(ShellEvent::Stderr(bytes))) => {
-                    let room = MAX_LOG_BYTES.saturating_sub(log.len());
-                    log.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                    // A device that logs without end is not waited for without end: the stream has limits of
+                    // its own.
+                    let _ = log.add(ShellEvent::Stderr(bytes));
                 }
                 Ok(Some(ShellEvent::Exit(status))) => {
-                    return Ok(StreamEnd { status: Some(status), log: text(&log), lost: None });
+                    return Ok(StreamEnd { status: Some(status), log: log_text(&log), lost: None });
                 }
                 // The end of a raw stream looks the same whatever ended it.
                 Err(AdbError::ConnectionLost { .. }) if !packets => {
                     return Ok(StreamEnd { status: None, log: String::new(), lost: None });
                 }
                 Err(error) if error.is_lost_connection() => {
-                    return Ok(StreamEnd { status: None, log: text(&log), lost: Some(error) });
+                    return Ok(StreamEnd { status: None, log: log_text(&log), lost: Some(error) });
                 }
                 Err(error) => return Err(error.into()),
             }
             last_sign = Instant::now();
         }
+    }
+}
+
+/// What a command has logged behind its process's id, which stands on the first line.
+fn log_text(log: &ShellOutput) -> String {
+    let text = String::from_utf8_lossy(&log.stderr);
+    let text = text.split_once('\n').map_or("", |(_, rest)| rest.trim());
+    match log.left_out {
+        0 => text.to_owned(),
+        left_out => format!("{text}\n({left_out} more bytes are left out)"),
     }
 }
 
