@@ -41,7 +41,7 @@ pub struct ConvertRequest<'a> {
     pub only_ftrace: bool,
     /// Compresses the output with gzip, whatever its ending.
     pub gzip: bool,
-    /// The user's limit on what each input may unpack to.
+    /// The user's limit on what each input may unpack to, and on what the output may keep in memory.
     pub unpack_limit: UnpackLimit,
     /// The user's decisions about the place of method traces.
     pub options: MergeOptions,
@@ -189,6 +189,7 @@ impl<'a> Conversion<'a> {
                 create(output.stream()?, &self.inputs, mapping)
             }
             Create::Stream(create) | Create::PassThrough(create, _) => create(output.stream()?),
+            Create::Holding(create) => create(output.stream()?, self.request.unpack_limit.into()),
             Create::Archive(_, create) => {
                 let out = output.seekable()?.ok_or(ConvertError::ArchiveNeedsFile)?;
                 create(out, &self.inputs).map_err(MergeError::Io)?

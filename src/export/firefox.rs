@@ -17,11 +17,12 @@ use fxprof_processed_profile::{
 };
 
 use super::Out;
+use super::held_memory::{HeldBytes, HeldLimit, HeldMemory};
 use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 use crate::tracks::{
-    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span, Task, Tasks,
-    ThreadState, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, Both, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span, Task,
+    Tasks, ThreadState, TrackBuilder, TrackSink,
 };
 
 const SAMPLE_INTERVAL_NS: u64 = 100_000;
@@ -34,8 +35,12 @@ const CPU_PROCESS: i32 = 0;
 /// The thread of tracks that belong to no process. It is below the ids of the CPUs' threads.
 const NO_THREAD: i32 = i32::MIN;
 
-/// Makes the writer, which writes to `out`.
-pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
+/// The bytes of an item in the tables of the profile, which grow to twice what they hold.
+const HELD_BYTES: HeldBytes =
+    HeldBytes { named: 48, running: 64, state: 64, arrow: 0, counter: 48, method_edge: 40 };
+
+/// Makes the writer, which writes to `out` and keeps no more than `limit` in memory.
+pub(super) fn create(out: Out, limit: HeldLimit) -> Box<dyn TimelineSink> {
     let epoch = ReferenceTimestamp::from_duration_since_unix_epoch(Duration::ZERO);
     let mut profile = Profile::new("tracebridge", epoch, SamplingInterval::from_nanos(SAMPLE_INTERVAL_NS));
     profile.set_os_name("Android");
@@ -46,7 +51,7 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
         kernel: category("Kernel", CategoryColor::Orange),
         method: category("Method", CategoryColor::Yellow),
     };
-    Box::new(TrackBuilder::new(FirefoxWriter {
+    let writer = FirefoxWriter {
         out,
         profile,
         categories,
@@ -56,7 +61,8 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
         threads: HashMap::new(),
         method_threads: HashMap::new(),
         counters: HashMap::new(),
-    }))
+    };
+    Box::new(TrackBuilder::new(Both::new(writer, HeldMemory::new(HELD_BYTES, limit))))
 }
 
 struct ProfileCategories {
@@ -429,11 +435,13 @@ impl TrackSink for FirefoxWriter {
 mod tests {
     use serde_json::Value as Json;
 
+    use crate::export::HeldLimit;
     use crate::tracks::tests::{TEXT, export};
 
     #[test]
     fn slices_become_markers_and_methods_become_samples() {
-        let profile: Json = serde_json::from_str(&export(super::create, TEXT)).unwrap();
+        let profile: Json =
+            serde_json::from_str(&export(|out| super::create(out, HeldLimit::default()), TEXT)).unwrap();
         let threads = profile["threads"].as_array().unwrap();
         let main = threads.iter().find(|t| t["tid"] == "7" || t["tid"] == 7).unwrap();
         assert_eq!(main["name"], "main");

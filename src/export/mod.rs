@@ -10,6 +10,7 @@ mod csv;
 pub(crate) mod explain;
 mod firefox;
 mod held;
+mod held_memory;
 pub mod launches;
 mod perfetto;
 mod perfetto_zip;
@@ -33,6 +34,7 @@ use crate::timeline::TimelineSink;
 pub const TABLES_ENDING: &str = ".parquet";
 
 pub use held::{ConversionLosses, Held, formats_that_hold, matrix};
+pub use held_memory::HeldLimit;
 
 /// The output of an exporter. Exporters hand over large pieces, so the writer needs no buffer of its own.
 pub type Out = Box<dyn Write + Send>;
@@ -91,6 +93,8 @@ pub struct OutputFormat {
 pub enum Create {
     /// The writer writes from front to back: to a file, a pipe, or a compressor.
     Stream(fn(Out) -> Box<dyn TimelineSink>),
+    /// The same, but the writer keeps the whole timeline in memory until its end.
+    Holding(fn(Out, HeldLimit) -> Box<dyn TimelineSink>),
     /// The writer writes from front to back. The other function makes a writer that also passes through the
     /// packets of inputs that have the output's format.
     PassThrough(fn(Out) -> Box<dyn TimelineSink>, CreatePassing),
@@ -125,7 +129,7 @@ pub static FORMATS: &[OutputFormat] = &[
         endings: &[".firefox.json", ".profile.json"],
         viewers: "https://profiler.firefox.com (it stays on this computer)",
         column: held::HeldColumn::Firefox,
-        create: Create::Stream(firefox::create),
+        create: Create::Holding(firefox::create),
     },
     OutputFormat {
         name: "chrome-json",
@@ -146,14 +150,14 @@ pub static FORMATS: &[OutputFormat] = &[
         endings: &[".systrace.html"],
         viewers: "any browser, offline; https://ui.perfetto.dev reads it too",
         column: held::HeldColumn::SystraceHtml,
-        create: Create::Stream(report_page::create_with_text),
+        create: Create::Holding(report_page::create_with_text),
     },
     OutputFormat {
         name: "report",
         endings: &[".html", ".htm"],
         viewers: "any browser, offline",
         column: held::HeldColumn::Report,
-        create: Create::Stream(report_page::create),
+        create: Create::Holding(report_page::create),
     },
     OutputFormat {
         name: "trace-dat",
@@ -204,6 +208,7 @@ impl OutputFormat {
 pub fn create(name: &str, out: Out) -> Option<Box<dyn TimelineSink>> {
     match OutputFormat::of_name(name)?.create {
         Create::Stream(create) | Create::PassThrough(create, _) => Some(create(out)),
+        Create::Holding(create) => Some(create(out, HeldLimit::default())),
         Create::Archive(..) => None,
     }
 }
@@ -223,6 +228,7 @@ mod tests {
             let out = file.reopen().unwrap();
             let mut sink = match format.create {
                 Create::Stream(create) | Create::PassThrough(create, _) => create(Box::new(out)),
+                Create::Holding(create) => create(Box::new(out), HeldLimit::default()),
                 Create::Archive(_, create) => {
                     create(NamedOut { name: format.name.to_owned(), out }, &[]).unwrap()
                 }
@@ -237,9 +243,8 @@ mod tests {
     #[test]
     fn a_method_call_is_in_the_output_of_each_format_that_holds_methods_and_of_no_other() {
         for format in FORMATS {
-            let (Create::Stream(create) | Create::PassThrough(create, _)) = format.create else { continue };
             let file = tempfile::NamedTempFile::new().unwrap();
-            let mut sink = create(Box::new(file.reopen().unwrap()));
+            let Some(mut sink) = create(format.name, Box::new(file.reopen().unwrap())) else { continue };
             crate::tracks::tests::push_example(sink.as_mut(), crate::tracks::tests::TEXT);
             // A call that is long enough for formats that hold calls as samples.
             let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };

@@ -205,7 +205,7 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
     let mut page = PageData::new(out);
     for ((files, set), role) in groups.iter().zip(&mut sets).zip([TraceRole::New, TraceRole::Old]) {
         let conversion = Conversion::prepare(ConvertRequest { inputs: &files[set.shown], ..request })?;
-        let mut trace = PageTrace::new();
+        let mut trace = PageTrace::new(request.unpack_limit.into());
         let pushed = conversion.push_part(&mut trace, conversion.parse_mapping()?.as_ref());
         conversion.check_whole()?;
         let summary = pushed?;

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use self::blocks::BlockWriter;
 pub(super) use self::page_trace::PageTrace;
 use super::Out;
+use super::held_memory::HeldLimit;
 use super::systrace::SystraceWriter;
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, REPORT_DIRECTORY_ID, Sink, ThreadInfo, Track,
@@ -32,14 +33,14 @@ const PAGE: &str = include_str!("page.html");
 /// The placeholder in [`PAGE`] that the data replaces.
 const DATA_MARK: &str = "@TRACEBRIDGE_DATA@";
 
-/// Makes the writer of a page.
-pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
-    ReportWriter::boxed(out, false)
+/// Makes the writer of a page, of which no more than `limit` is kept in memory.
+pub(super) fn create(out: Out, limit: HeldLimit) -> Box<dyn TimelineSink> {
+    ReportWriter::boxed(out, limit, false)
 }
 
 /// Makes the writer of a page that also holds the trace as text.
-pub(super) fn create_with_text(out: Out) -> Box<dyn TimelineSink> {
-    ReportWriter::boxed(out, true)
+pub(super) fn create_with_text(out: Out, limit: HeldLimit) -> Box<dyn TimelineSink> {
+    ReportWriter::boxed(out, limit, true)
 }
 
 struct ReportWriter {
@@ -84,10 +85,10 @@ impl Write for ScriptText {
 }
 
 impl ReportWriter {
-    fn boxed(out: Out, with_text: bool) -> Box<dyn TimelineSink> {
+    fn boxed(out: Out, limit: HeldLimit, with_text: bool) -> Box<dyn TimelineSink> {
         let out = SharedOut(Arc::new(Mutex::new(out)));
         let text = with_text.then(|| SystraceWriter::new(Box::new(ScriptText(out.clone()))));
-        Box::new(ReportWriter { trace: PageTrace::new(), text, out })
+        Box::new(ReportWriter { trace: PageTrace::new(limit), text, out })
     }
 
     /// The sinks that receive everything.

@@ -11,6 +11,7 @@ use super::columns::{ArrowColumns, Base, LATE, NO_DEADLINE, PageArrow};
 use super::index::{self, People, TrackEntry, track_order, without_directories};
 use super::tracks::{FrameTimes, Name, Owner, PageTrack, PageTracks, TrackColumns, TrackRole};
 use crate::clock::Clock;
+use crate::export::held_memory::{HeldBytes, HeldLimit, HeldMemory};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
 };
@@ -23,9 +24,14 @@ use crate::timeline::{
 use crate::tracks::{ArrowKind, Both, TrackBuilder};
 use crate::why;
 
+/// The bytes that the page and the model of its causes keep of an item, in tables that grow to twice what
+/// they hold.
+const HELD_BYTES: HeldBytes =
+    HeldBytes { named: 24, running: 72, state: 72, arrow: 96, counter: 16, method_edge: 16 };
+
 /// A trace as it is collected.
 pub(in crate::export) struct PageTrace {
-    builder: TrackBuilder<Both<PageCollector, why::ModelCollector>>,
+    builder: TrackBuilder<Both<Both<PageCollector, why::ModelCollector>, HeldMemory>>,
     head: Option<Head>,
     notes: Vec<String>,
     /// The trace's start, ns of its clock, once it is written.
@@ -33,10 +39,15 @@ pub(in crate::export) struct PageTrace {
 }
 
 impl PageTrace {
-    pub fn new() -> PageTrace {
+    /// A trace of which no more than `limit` is kept in memory.
+    pub fn new(limit: HeldLimit) -> PageTrace {
         let both = Both::new(PageCollector::default(), why::ModelCollector::default());
-        let builder = TrackBuilder::new(both);
+        let builder = TrackBuilder::new(Both::new(both, HeldMemory::new(HELD_BYTES, limit)));
         PageTrace { builder, head: None, notes: Vec::new(), start: 0 }
+    }
+
+    fn page(&mut self) -> &mut PageCollector {
+        self.builder.sink().first.parts().0
     }
 
     /// The trace's start, ns of its clock. Known when the trace has been written.
@@ -55,7 +66,7 @@ impl PageTrace {
         summary: &MergeSummary,
         blocks: &mut BlockWriter<W>,
     ) -> io::Result<usize> {
-        let (page, why) = self.builder.sink().parts();
+        let (page, why) = self.builder.sink().first.parts();
         let model = std::mem::take(why).into_model();
         let first = page.tracks.first();
         let start = first.into_iter().chain(summary.report.first_ts).min().unwrap_or(0);
@@ -239,12 +250,12 @@ impl Sink for PageTrace {
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.builder.sink().first.event_type();
+        self.page().event_type();
         self.builder.event_type(id, kind)
     }
 
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
-        self.builder.sink().first.kernel(symbolizer);
+        self.page().kernel(symbolizer);
         self.builder.kernel(symbolizer)
     }
 
@@ -257,7 +268,7 @@ impl Sink for PageTrace {
     }
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
-        self.builder.sink().first.tids.insert(event.tid);
+        self.page().tids.insert(event.tid);
         self.builder.event(event, kind)
     }
 
@@ -285,13 +296,13 @@ impl TimelineSink for PageTrace {
     }
 
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
-        self.builder.sink().first.method_name(id, name);
+        self.page().method_name(id, name);
         self.builder.method(id, name)
     }
 
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
         let comm = self.builder.tasks().thread_name(thread.tid.unwrap_or(0)).into_owned();
-        self.builder.sink().first.method_thread(thread, comm);
+        self.page().method_thread(thread, comm);
         self.builder.method_thread(thread)
     }
 

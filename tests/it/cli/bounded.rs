@@ -156,6 +156,28 @@ fn what_a_file_may_unpack_to_has_one_limit_that_the_error_names() {
     run_in(dir, &["info", "--max-memory", "many", "z.txt"]).exited(2);
 }
 
+#[test]
+fn an_output_that_is_kept_in_memory_has_a_limit_that_names_what_to_cut() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let line = |n: usize| format!(" a-1 [000] .... {n}.5: tracing_mark_write: I|1|x\n");
+    let text: String = (1..=2_000).map(line).collect();
+    fs::write(dir.join("x.txt"), format!("# tracer: nop\n#\n{text}")).unwrap();
+    for output in ["x.html", "x.systrace.html", "x.firefox.json"] {
+        let said = run_in(dir, &["convert", "x.txt", "--max-memory", "16K", "-o", output]).exited(1).said();
+        for word in ["take more than 16384 bytes", "--from TIME and --to TIME", "--max-memory"] {
+            assert!(said.contains(word), "{output}: {said}");
+        }
+        assert!(!dir.join(output).exists());
+        let part = ["convert", "x.txt", "--max-memory", "16K", "--to", "100s", "-o", output];
+        run_in(dir, &part).exited(0);
+        run_in(dir, &["convert", "x.txt", "--max-memory", "1M", "-o", output]).exited(0);
+    }
+    for output in ["x.txt.dat", "y.txt", "x.csv", "x.json", "x.pftrace", "x.parquet"] {
+        run_in(dir, &["convert", "x.txt", "--max-memory", "16K", "-o", output]).exited(0);
+    }
+}
+
 /// A method trace whose one method calls itself `depth` times; `name` names it.
 fn recursion(depth: u32, name: &str) -> Vec<u8> {
     let text = "*version\n2\nclock=wall\n*threads\n1\tmain\n*methods\n";
