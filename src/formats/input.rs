@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use super::Damage;
 use super::format_id::{FormatId, UnreadFile};
 use super::mapped_file::MappedFile;
-use super::trace_dat::Release;
+use super::spill::{FileBytes, Release, SpillWriter, is_of_temporary_file};
 use super::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
 use crate::progress::{self, Pass};
 use crate::trace_dat::recorder_stream;
@@ -42,13 +42,7 @@ pub struct Input {
     format: OnceLock<Result<FormatId, UnreadFile>>,
     /// The bytes that the file may still unpack to.
     pub(crate) unpack_budget: UnpackBudget,
-    bytes: InputBytes,
-}
-
-#[derive(Debug)]
-enum InputBytes {
-    Mapped(MappedFile),
-    Owned(Vec<u8>),
+    bytes: FileBytes,
 }
 
 /// The reason why the bytes of an input cannot be read. Every error names the input.
@@ -111,10 +105,7 @@ pub enum InputError {
 impl Deref for Input {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        match &self.bytes {
-            InputBytes::Mapped(m) => m,
-            InputBytes::Owned(v) => v,
-        }
+        &self.bytes
     }
 }
 
@@ -136,7 +127,7 @@ impl Input {
         let name = path.display().to_string();
         let io_error = |source| InputError::Io { name: name.clone(), source };
         let bytes = if name == "-" {
-            InputBytes::Owned(read_all(io::stdin().lock(), limit).map_err(io_error)?)
+            FileBytes::Owned(read_all(io::stdin().lock(), limit).map_err(io_error)?)
         } else {
             let file = File::open(path).map_err(io_error)?;
             let meta = file.metadata().map_err(io_error)?;
@@ -144,21 +135,17 @@ impl Input {
                 return Err(InputError::Directory { name });
             }
             if !meta.is_file() {
-                InputBytes::Owned(read_all(file, limit).map_err(io_error)?)
+                FileBytes::Owned(read_all(file, limit).map_err(io_error)?)
             } else if meta.len() == 0 {
-                InputBytes::Owned(Vec::new())
+                FileBytes::Owned(Vec::new())
             } else {
-                InputBytes::Mapped(MappedFile::new(file, &name).map_err(io_error)?)
+                FileBytes::Mapped(MappedFile::new(file, &name).map_err(io_error)?)
             }
         };
-        let size = match &bytes {
-            InputBytes::Mapped(map) => map.len(),
-            InputBytes::Owned(bytes) => bytes.len(),
-        };
-        if size == 0 {
+        if bytes.is_empty() {
             return Err(InputError::Empty { name });
         }
-        let size = size as u64;
+        let size = bytes.len() as u64;
         Input::new(name, size, bytes, limit.budget(size)).unpack()?.unstream()
     }
 
@@ -171,7 +158,7 @@ impl Input {
     ) -> Result<Input, InputError> {
         let size = bytes.len() as u64;
         let mut input =
-            Input::new(name, size, InputBytes::Owned(bytes), unpack_budget).unpack()?.unstream()?;
+            Input::new(name, size, FileBytes::Owned(bytes), unpack_budget).unpack()?.unstream()?;
         input.is_member = true;
         Ok(input)
     }
@@ -180,10 +167,10 @@ impl Input {
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Input {
         let size = bytes.len() as u64;
         let unpack_budget = UnpackLimit::default().budget(size);
-        Input::new(name.to_owned(), size, InputBytes::Owned(bytes), unpack_budget)
+        Input::new(name.to_owned(), size, FileBytes::Owned(bytes), unpack_budget)
     }
 
-    fn new(name: String, size: u64, bytes: InputBytes, unpack_budget: UnpackBudget) -> Input {
+    fn new(name: String, size: u64, bytes: FileBytes, unpack_budget: UnpackBudget) -> Input {
         Input {
             name,
             size,
@@ -200,9 +187,7 @@ impl Input {
     /// Releases the memory that holds `range` of a mapped file. The system reads the pages from the file
     /// again when they are accessed.
     pub(crate) fn release_pages(&self, range: Range<usize>) {
-        if let InputBytes::Mapped(map) = &self.bytes {
-            map.release(range);
-        }
+        self.bytes.release(range);
     }
 
     /// The input's format. The first call asks `decide` for it.
@@ -234,7 +219,7 @@ impl Input {
             rest.damage.iter().map(|damage| Damage { offset: behind + damage.offset, ..damage.clone() });
         let damage = self.damage.iter().cloned().chain(rest_damage).collect();
         let packed = self.packed.or(rest.packed);
-        let joined = Input::new(self.name, size, InputBytes::Owned(bytes), limit.budget(size));
+        let joined = Input::new(self.name, size, FileBytes::Owned(bytes), limit.budget(size));
         Ok(Input { packed, damage, ..joined })
     }
 
@@ -245,22 +230,23 @@ impl Input {
     /// [`InputError::Shrunk`].
     pub(crate) fn check_whole(&self) -> Result<(), InputError> {
         match &self.bytes {
-            InputBytes::Mapped(map) if map.has_shrunk() => {
-                Err(InputError::Shrunk { name: self.name.clone() })
-            }
+            FileBytes::Mapped(map) if map.has_shrunk() => Err(InputError::Shrunk { name: self.name.clone() }),
             _ => Ok(()),
         }
     }
 
     fn unpack(mut self) -> Result<Input, InputError> {
         let Some(packing) = Packing::from_first_bytes(&self) else { return Ok(self) };
-        let mut out = Vec::new();
+        let mut out = SpillWriter::default();
         let _pass = Pass::begin("unpacking", self.size);
         let result = packing.decoder(&self).and_then(|d| self.unpack_budget.read_to_end(d, &mut out));
         let packed = packing.name();
         match result {
             Err(error) if is_over_limit(&error) => {
                 return Err(InputError::TooBig { name: self.name, source: self.unpack_budget.error() });
+            }
+            Err(source) if is_of_temporary_file(&source) => {
+                return Err(InputError::Io { name: self.name, source });
             }
             Err(source) if out.is_empty() => {
                 return Err(InputError::Packed { name: self.name, packed, source });
@@ -276,7 +262,10 @@ impl Input {
             Ok(_) => {}
         }
         self.packed = Some(packed);
-        self.bytes = InputBytes::Owned(out);
+        self.bytes = match out.finish() {
+            Ok(bytes) => bytes,
+            Err(source) => return Err(InputError::Io { name: self.name, source }),
+        };
         Ok(self)
     }
 }
@@ -382,7 +371,7 @@ impl Input {
         });
         self.damage.extend(cut);
         self.packed = Some("tracebridge's stream");
-        self.bytes = InputBytes::Owned(dat);
+        self.bytes = FileBytes::Owned(dat);
         Ok(self)
     }
 }

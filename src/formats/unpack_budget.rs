@@ -1,7 +1,7 @@
 //! The limit on what one input file may unpack to, over all of its layers and sections together: a file of
 //! some kilobytes can hold gigabytes of zeros.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const DEFAULT_RATIO: u64 = 64;
 /// Without a limit of the user's, every file may unpack to this many bytes.
 const DEFAULT_LEAST_BYTES: u64 = 256 << 20;
+
+/// The bytes that are unpacked at a time.
+const PART_BYTES: usize = 64 << 10;
 
 /// The option that sets another limit.
 const LIMIT_FLAG: &str = "--max-memory";
@@ -99,18 +102,28 @@ impl UnpackBudget {
     /// Appends what `from` unpacks to, at most as many bytes as are left, and takes them out of the budget.
     ///
     /// # Errors
-    /// The error of `from`, and [`OverUnpackLimit`] in [`io::Error::other`] where `from` has more bytes than
-    /// are left. `out` has the bytes before the error.
-    pub fn read_to_end(&self, from: impl Read, out: &mut Vec<u8>) -> io::Result<()> {
-        let before = out.len();
+    /// The errors of `from` and of `out`, and [`OverUnpackLimit`] in [`io::Error::other`] where `from` has
+    /// more bytes than are left. `out` has the bytes before the error.
+    pub fn read_to_end(&self, mut from: impl Read, out: &mut impl Write) -> io::Result<()> {
         let left = self.left();
-        let result = from.take(left.saturating_add(1)).read_to_end(out);
-        let read = (out.len() - before) as u64;
-        if read > left {
-            out.truncate(before + left as usize);
-        }
+        let mut part = vec![0; PART_BYTES];
+        let mut read = 0;
+        let result = loop {
+            let count = match from.read(&mut part) {
+                Ok(0) => break Ok(()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => break Err(error),
+            };
+            let room = (left - read).min(count as u64);
+            out.write_all(&part[..room as usize])?;
+            read += room;
+            if room < count as u64 {
+                self.take(read.saturating_add(1)).map_err(io::Error::other)?;
+            }
+        };
         self.take(read).map_err(io::Error::other)?;
-        result.map(|_| ())
+        result
     }
 }
 

@@ -41,9 +41,8 @@ use crate::formats::perfetto::scan::TraceScan;
 use crate::formats::perfetto::trace_packets::packets;
 use crate::formats::perfetto::wire::read::{WireValue, fields, last_value};
 use crate::formats::perfetto::wire::write::{bytes, string, uint};
-use crate::formats::trace_dat::Release;
 use crate::formats::unpack_budget::UnpackBudget;
-use crate::formats::{FormatId, has_format};
+use crate::formats::{FormatId, Release, has_format};
 use crate::varint;
 
 /// Packets are written in pieces of about this size, bytes.

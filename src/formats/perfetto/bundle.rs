@@ -38,10 +38,6 @@ pub(super) enum EventContent<'a> {
     CompactWaking { pid: i32, target_cpu: i32, prio: i32, comm: &'a [u8], flags: u8 },
     /// The kernel lost events before the next event of this CPU.
     LostEvents,
-    /// The track event with this number.
-    Track(u32),
-    /// The frame with this number.
-    Frame(u32),
 }
 
 impl BundleEvent<'_> {
@@ -113,8 +109,23 @@ pub(super) fn broken(count: u32) -> Option<Damage> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outline {
     pub(super) head: BundleHead,
-    pub(super) extent: Extent,
+    /// Whether the kernel lost events before the bundle's first one.
+    pub(super) is_after_loss: bool,
     /// Whether the bundle describes event types (`generic_event_descriptors`).
+    pub(super) describes_types: bool,
+}
+
+/// A bundle of events, or a piece of a large one.
+pub(super) struct IndexedBundle<'a> {
+    pub(super) cpu: u32,
+    /// The encoded `FtraceEventBundle`.
+    pub(super) body: &'a [u8],
+    /// Which kernel symbols its events refer to: the number of the entry in [`PacketIndex::symbols`].
+    pub(super) symbols: u32,
+    pub(super) extent: Extent,
+    /// Whether the kernel lost events before its first one.
+    pub(super) is_after_loss: bool,
+    /// Whether it describes event types.
     pub(super) describes_types: bool,
 }
 
@@ -126,23 +137,37 @@ pub(super) struct Extent {
     pub(super) events: u64,
 }
 
-/// Reads the outline of a bundle: the extent is that of what [`events`] appends, without decoding it.
-pub(super) fn outline(bundle: &[u8]) -> Outline {
+impl Extent {
+    fn add(&mut self, ts: u64) {
+        self.first_ts = if self.events == 0 { ts } else { self.first_ts.min(ts) };
+        self.events += 1;
+    }
+}
+
+/// A bundle of more events is read in pieces. A recorder's bundles are smaller: they are pages of the ring
+/// buffer.
+const PIECE_EVENTS: u64 = 32 << 10;
+
+/// Reads the outline of a bundle. Calls `piece` with each piece of it and the extent of what [`events`]
+/// appends of that piece, without decoding it.
+pub(super) fn outline<'a>(bundle: &'a [u8], mut piece: impl FnMut(&'a [u8], Extent)) -> Outline {
     let mut head = BundleHead::default();
     let mut describes_types = false;
-    let mut first_ts: Option<u64> = None;
-    let mut events = 0;
-    let mut lost = false;
-    let mut event_at = |ts: u64| {
-        first_ts = Some(first_ts.map_or(ts, |first| first.min(ts)));
-        events += 1;
-    };
-    for (number, value) in fields(bundle) {
+    let mut is_after_loss = false;
+    let mut extent = Extent::default();
+    let mut start = 0;
+    let mut all = fields(bundle);
+    while let Some((number, value)) = all.next() {
         match number {
             bundle_field::EVENT => {
-                event_at(first_number(value.bytes(), ftrace_event::TIMESTAMP).unwrap_or(0));
+                extent.add(first_number(value.bytes(), ftrace_event::TIMESTAMP).unwrap_or(0));
+                let end = bundle.len() - all.rest().len();
+                if extent.events >= PIECE_EVENTS && end < bundle.len() {
+                    piece(&bundle[start..end], std::mem::take(&mut extent));
+                    start = end;
+                }
             }
-            bundle_field::LOST_EVENTS => lost |= value.number() != 0,
+            bundle_field::LOST_EVENTS => is_after_loss |= value.number() != 0,
             bundle_field::GENERIC_EVENT_DESCRIPTORS => describes_types = true,
             bundle_field::COMPACT_SCHED => {
                 for column in [compact::SWITCH_TIMESTAMP, compact::WAKING_TIMESTAMP] {
@@ -150,22 +175,23 @@ pub(super) fn outline(bundle: &[u8]) -> Outline {
                     let mut ts = 0u64;
                     for delta in varint::all(deltas) {
                         ts = ts.wrapping_add(delta);
-                        event_at(ts);
+                        extent.add(ts);
                     }
                 }
             }
             _ => head.field(number, value),
         }
     }
-    let extent = Extent { first_ts: first_ts.unwrap_or(0), events: events + u64::from(lost) };
-    Outline { head, extent, describes_types }
+    piece(&bundle[start..], extent);
+    Outline { head, is_after_loss, describes_types }
 }
 
-/// Appends the events of `body`, the bundle with the index `bundle`, to `out`, sorted by time. Returns
-/// whether the whole bundle could be read.
-pub(super) fn events<'a>(body: &'a [u8], cpu: u32, bundle: u32, out: &mut Vec<BundleEvent<'a>>) -> bool {
+/// Appends the events of a bundle, the one with the index `number`, to `out`, sorted by time. Returns whether
+/// the whole bundle could be read.
+pub(super) fn events<'a>(bundle: &IndexedBundle<'a>, number: u32, out: &mut Vec<BundleEvent<'a>>) -> bool {
     let start = out.len();
-    let mut lost = false;
+    let IndexedBundle { cpu, body, is_after_loss, .. } = *bundle;
+    let bundle = number;
     let mut all = fields(body);
     for (number, value) in all.by_ref() {
         match number {
@@ -174,7 +200,6 @@ pub(super) fn events<'a>(body: &'a [u8], cpu: u32, bundle: u32, out: &mut Vec<Bu
                 let ts = first_number(event, ftrace_event::TIMESTAMP).unwrap_or(0);
                 out.push(BundleEvent { ts, cpu, bundle, content: EventContent::Whole(event) });
             }
-            bundle_field::LOST_EVENTS => lost |= value.number() != 0,
             bundle_field::COMPACT_SCHED => compact_events(value.bytes(), cpu, bundle, out),
             _ => {}
         }
@@ -182,7 +207,7 @@ pub(super) fn events<'a>(body: &'a [u8], cpu: u32, bundle: u32, out: &mut Vec<Bu
     if !out[start..].is_sorted_by_key(|e| e.ts) {
         out[start..].sort_by_key(|e| e.ts);
     }
-    if lost {
+    if is_after_loss {
         let ts = out.get(start).map_or(0, |e| e.ts);
         out.insert(start, BundleEvent { ts, cpu, bundle, content: EventContent::LostEvents });
     }
@@ -280,9 +305,16 @@ mod tests {
         });
     }
 
+    fn indexed(body: &[u8]) -> IndexedBundle<'_> {
+        let mut extent = Extent::default();
+        let outline = outline(body, |_, piece| extent = piece);
+        let Outline { is_after_loss, describes_types, .. } = outline;
+        IndexedBundle { cpu: 3, body, symbols: 0, extent, is_after_loss, describes_types }
+    }
+
     fn times(bundle: &[u8]) -> (Vec<u64>, bool) {
         let mut out = Vec::new();
-        let is_whole = events(bundle, 3, 0, &mut out);
+        let is_whole = events(&indexed(bundle), 0, &mut out);
         assert!(out.iter().all(|event| event.cpu == 3));
         (out.iter().map(|event| event.ts).collect(), is_whole)
     }
@@ -298,9 +330,9 @@ mod tests {
         });
         uint(&mut bundle, bundle_field::LOST_EVENTS, 1);
         assert_eq!(times(&bundle), (vec![10, 10, 12, 15, 20, 30], true));
-        assert_eq!(outline(&bundle).extent, Extent { first_ts: 10, events: 6 });
+        assert_eq!(indexed(&bundle).extent, Extent { first_ts: 10, events: 5 });
         let mut out = Vec::new();
-        events(&bundle, 3, 0, &mut out);
+        events(&indexed(&bundle), 0, &mut out);
         assert!(matches!(out[0].content, EventContent::LostEvents));
         let markers: Vec<u64> = out.iter().filter(|event| event.is_marker()).map(|event| event.ts).collect();
         assert_eq!(markers, [10, 30]);
@@ -323,8 +355,25 @@ mod tests {
         uint(&mut bundle, bundle_field::FTRACE_CLOCK, ftrace_clock::GLOBAL);
         uint(&mut bundle, bundle_field::FTRACE_TIMESTAMP, 8);
         uint(&mut bundle, bundle_field::BOOT_TIMESTAMP, 9);
-        let found = outline(&bundle).head;
+        let found = outline(&bundle, |_, _| {}).head;
         assert_eq!((found.cpu, found.clock(), found.sync()), (5, Some(Clock::TraceGlobal), Some((8, 9))));
-        assert_eq!((outline(&[]).head.clock(), outline(&[]).head.sync()), (None, None));
+        let empty = outline(&[], |_, _| {}).head;
+        assert_eq!((empty.clock(), empty.sync()), (None, None));
+    }
+
+    #[test]
+    fn a_bundle_of_many_events_is_read_in_pieces() {
+        let mut bundle = Vec::new();
+        let count = 2 * PIECE_EVENTS + 5;
+        (0..count).for_each(|n| event(&mut bundle, 1_000_000 - n));
+        let mut pieces = Vec::new();
+        outline(&bundle, |piece, extent| pieces.push((piece, extent)));
+        let counts: Vec<u64> = pieces.iter().map(|(_, extent)| extent.events).collect();
+        assert_eq!(counts, [PIECE_EVENTS, PIECE_EVENTS, 5]);
+        assert_eq!(pieces.iter().map(|(piece, _)| *piece).collect::<Vec<_>>().concat(), bundle);
+        for (piece, extent) in pieces {
+            let (times, is_whole) = times(piece);
+            assert_eq!((times.first().copied(), is_whole), (Some(extent.first_ts), true));
+        }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod scan;
 pub mod trace_config;
 pub(crate) mod trace_packets;
 mod track_clocks;
+mod track_event_order;
 #[cfg(test)]
 mod track_event_tests;
 mod track_events;

@@ -4,11 +4,11 @@
 //! Packets may come in any order. So the clock, the clock snapshots and the names of threads must be known
 //! before the first event is pushed.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
+use std::io::{self, Write};
+use std::ops::Range;
 
-use super::bundle::{self, Extent};
+use super::bundle::{self, Extent, IndexedBundle, Outline};
 use super::counter_packets::is_counters;
 use super::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, ftrace_cpu_stats, ftrace_stats, ftrace_stats_phase,
@@ -23,6 +23,7 @@ use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, tag};
 use crate::art::ALWAYS_ON_MAGIC;
 use crate::clock::{Clock, Snapshot, Snapshots};
+use crate::formats::spill::{FileBytes, Release, SpillWriter};
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, Package, ProcessInfo, ReadReport, Sink, ThreadInfo};
 use crate::progress::{self, Pass};
@@ -33,7 +34,7 @@ pub(crate) fn decompress(
     number: u32,
     body: &[u8],
     budget: &UnpackBudget,
-    out: &mut Vec<u8>,
+    out: &mut impl Write,
 ) -> Option<io::Result<()>> {
     match number {
         trace_packet::COMPRESSED_PACKETS => {
@@ -59,30 +60,119 @@ pub(super) fn unpack_damage(error: &io::Error, offset: u64, is_over_limit: &mut 
     Some(Damage { offset, what })
 }
 
-/// Returns the file and, for each compressed packet, the unpacked packets.
+/// The packets of a trace: those of its file, and behind them those that were unpacked of compressed packets.
+pub(super) struct TraceStreams<'a> {
+    file: &'a [u8],
+    /// The owner of the file's bytes.
+    release: Option<&'a dyn Release>,
+    unpacked: FileBytes,
+    /// Where the packets of each compressed packet lie in `unpacked`.
+    parts: Vec<Range<usize>>,
+}
+
+/// Where a text lies in the bytes of a trace: in the file or, with stream 1, in what was unpacked.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct StreamPlace {
+    pub(super) stream: usize,
+    pub(super) offset: usize,
+}
+
+/// Memory of packets is released when so many bytes of them were read.
+pub(super) const RELEASE_BYTES: usize = 16 << 20;
+
+impl<'a> TraceStreams<'a> {
+    /// A file of which nothing was unpacked.
+    #[cfg(test)]
+    pub(super) fn of_file(file: &'a [u8]) -> TraceStreams<'a> {
+        TraceStreams { file, release: None, unpacked: FileBytes::Owned(Vec::new()), parts: Vec::new() }
+    }
+
+    /// All packets. Memory of those that were read is released, as [`TraceStreams::release`] does.
+    pub(super) fn packets(&self) -> impl Iterator<Item = PlacedPacket<'_>> {
+        let mut read = 0;
+        let all = packets(self.file).chain(self.unpacked_parts().flat_map(packets));
+        all.inspect(move |packet| {
+            read += packet.range.len();
+            if read >= RELEASE_BYTES {
+                read = 0;
+                self.release();
+            }
+        })
+    }
+
+    /// The packets of each compressed packet.
+    fn unpacked_parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().map(|part| &self.unpacked[part.clone()])
+    }
+
+    /// The bytes of all packets.
+    pub(super) fn byte_len(&self) -> u64 {
+        (self.file.len() + self.unpacked.len()) as u64
+    }
+
+    /// The bytes of a [`StreamPlace::stream`].
+    pub(super) fn stream(&self, number: usize) -> &[u8] {
+        if number == 0 { self.file } else { &self.unpacked }
+    }
+
+    /// The place of a part of a packet.
+    pub(super) fn place_of(&self, part: &[u8]) -> Option<StreamPlace> {
+        let at = part.as_ptr() as usize;
+        [0, 1].into_iter().find_map(|stream| {
+            let bytes = self.stream(stream);
+            let offset = at.checked_sub(bytes.as_ptr() as usize)?;
+            (offset + part.len() <= bytes.len()).then_some(StreamPlace { stream, offset })
+        })
+    }
+
+    /// Releases the memory that holds the packets, as far as they are in files. They are read from there when
+    /// they are used again.
+    pub(super) fn release(&self) {
+        self.release.iter().for_each(|owner| owner.release(0..self.file.len()));
+        self.unpacked.release(0..self.unpacked.len());
+    }
+}
+
+/// Unpacks the compressed packets of a file.
 pub(super) fn unpack<'a>(
     data: &'a [u8],
+    release: Option<&'a dyn Release>,
     budget: &UnpackBudget,
     report: &mut ReadReport,
-) -> Vec<Cow<'a, [u8]>> {
+) -> TraceStreams<'a> {
     let mut is_over_limit = false;
-    let mut out: Vec<Cow<'a, [u8]>> = vec![Cow::Borrowed(data)];
+    let mut out = SpillWriter::default();
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    // By compressed packet: its place, and the damage that ended it, unless that has been said.
+    let mut found: Vec<(u64, Option<Option<Damage>>)> = Vec::new();
     let mut all = packets(data);
     for packet in all.by_ref() {
         progress::advance(packet.body.len() as u64);
         let at = packet.range.start as u64;
         for (number, compressed) in fields(packet.body) {
-            let mut bytes = Vec::new();
-            let Some(result) = decompress(number, compressed.bytes(), budget, &mut bytes) else { continue };
-            match result {
-                Err(error) => report.damage.extend(unpack_damage(&error, at, &mut is_over_limit)),
-                Ok(()) => report.damage.extend(damage_inside(&bytes, at)),
-            }
-            out.push(Cow::Owned(bytes));
+            let start = out.len();
+            let Some(result) = decompress(number, compressed.bytes(), budget, &mut out) else { continue };
+            let damage = result.err().map(|error| unpack_damage(&error, at, &mut is_over_limit));
+            parts.push(start..out.len());
+            found.push((at, damage));
         }
     }
+    let unpacked = out.finish().unwrap_or_else(|error| {
+        let what = format!("the compressed packets are not read: {error}");
+        report.damage.push(Damage { offset: 0, what });
+        parts.clear();
+        FileBytes::Owned(Vec::new())
+    });
+    let streams = TraceStreams { file: data, release, unpacked, parts };
+    for (stream, (at, damage)) in streams.unpacked_parts().zip(found) {
+        match damage {
+            Some(damage) => report.damage.extend(damage),
+            None => report.damage.extend(damage_inside(stream, at)),
+        }
+        streams.release();
+    }
     report.damage.extend(all.damage());
-    out
+    streams
 }
 
 /// The damage among the packets that were unpacked of the packet at the offset `at`.
@@ -111,18 +201,6 @@ pub(super) fn method_trace_payload(content: &[u8]) -> Option<&[u8]> {
         .starts_with(&[PAYLOAD_TAG])
         .then(payload)?
         .filter(|bytes| bytes.len() >= 32 && bytes.starts_with(ALWAYS_ON_MAGIC))
-}
-
-/// A bundle of events.
-pub(super) struct IndexedBundle<'a> {
-    pub(super) cpu: u32,
-    /// The encoded `FtraceEventBundle`.
-    pub(super) body: &'a [u8],
-    /// Which kernel symbols its events refer to: the number of the entry in [`PacketIndex::symbols`].
-    pub(super) symbols: u32,
-    pub(super) extent: Extent,
-    /// Whether it describes event types.
-    pub(super) describes_types: bool,
 }
 
 /// The data that the first pass collects.
@@ -156,12 +234,11 @@ pub(super) struct PacketIndex<'a> {
 }
 
 impl<'a> PacketIndex<'a> {
-    pub(super) fn new(streams: &'a [Cow<'_, [u8]>], report: &mut ReadReport) -> PacketIndex<'a> {
+    pub(super) fn new(streams: &'a TraceStreams<'_>, report: &mut ReadReport) -> PacketIndex<'a> {
         let mut out = PacketIndex { symbols: vec![HashMap::new()], ..PacketIndex::default() };
-        let packets = streams.iter().flat_map(|s| packets(s));
         let mut unparsed = 0u64;
-        let _pass = Pass::begin("reading packets", streams.iter().map(|stream| stream.len() as u64).sum());
-        for PlacedPacket { body: packet, .. } in packets {
+        let _pass = Pass::begin("reading packets", streams.byte_len());
+        for PlacedPacket { body: packet, .. } in streams.packets() {
             progress::advance(packet.len() as u64);
             let first_bundle = out.bundles.len();
             let mut content = None;
@@ -176,8 +253,25 @@ impl<'a> PacketIndex<'a> {
                 }
                 match number {
                     trace_packet::FTRACE_EVENTS => {
-                        let outline = bundle::outline(body);
+                        let first = out.bundles.len();
+                        let mut read = 0;
+                        let outline = bundle::outline(body, |piece, extent| {
+                            read += piece.len();
+                            if read >= RELEASE_BYTES {
+                                read = 0;
+                                streams.release();
+                            }
+                            out.bundles.push(IndexedBundle {
+                                cpu: 0,
+                                body: piece,
+                                symbols: 0,
+                                extent,
+                                is_after_loss: false,
+                                describes_types: false,
+                            });
+                        });
                         let head = outline.head;
+                        out.end_bundle(first, body, &outline);
                         unparsed += u64::from(head.unparsed_pages);
                         out.clock = head.clock().or(out.clock);
                         if let (Some(clock), Some((ftrace, boottime))) = (head.clock(), head.sync()) {
@@ -187,13 +281,6 @@ impl<'a> PacketIndex<'a> {
                                 out.snapshots.list.push(pair);
                             }
                         }
-                        out.bundles.push(IndexedBundle {
-                            cpu: head.cpu,
-                            body,
-                            symbols: 0,
-                            extent: outline.extent,
-                            describes_types: outline.describes_types,
-                        });
                     }
                     trace_packet::PROCESS_TREE => out.naming_packets.push(packet),
                     trace_packet::PACKAGES_LIST => out.learn_packages(body),
@@ -245,6 +332,23 @@ impl<'a> PacketIndex<'a> {
             report.damage.push(Damage { offset: 0, what });
         }
         out
+    }
+
+    /// Gives the pieces of a bundle, of which the first has the number `first`, what the whole bundle says. A
+    /// bundle that describes event types is one piece: they may stand behind the events.
+    fn end_bundle(&mut self, first: usize, body: &'a [u8], outline: &Outline) {
+        let pieces = &mut self.bundles[first..];
+        pieces.iter_mut().for_each(|piece| piece.cpu = outline.head.cpu);
+        let events = pieces.iter().map(|piece| piece.extent.events).sum();
+        let first_ts = pieces.iter().map(|piece| piece.extent.first_ts).min().unwrap_or(0);
+        let Some(whole) = pieces.first_mut() else { return };
+        whole.is_after_loss = outline.is_after_loss;
+        if outline.describes_types {
+            whole.describes_types = true;
+            whole.body = body;
+            whole.extent = Extent { first_ts, events };
+            self.bundles.truncate(first + 1);
+        }
     }
 
     /// Reads the kernel symbols of an `InternedData`.
@@ -527,7 +631,7 @@ mod tests {
             interning_packet(1, cleared, "second"),
         ]
         .concat();
-        let streams = [Cow::Borrowed(&data[..])];
+        let streams = TraceStreams::of_file(&data);
         let index = PacketIndex::new(&streams, &mut ReadReport::default());
         let names = index.bundles.iter().map(|bundle| index.symbols[bundle.symbols as usize][&1]);
         assert_eq!(names.collect::<Vec<_>>(), [&b"first"[..], b"other", b"second"]);
@@ -537,7 +641,7 @@ mod tests {
     fn a_trace_without_events_of_the_kernel_has_the_only_clock_that_it_names() {
         let timestamp = |clock: u64| packet(|packet| uint(packet, trace_packet::TIMESTAMP_CLOCK_ID, clock));
         let clock_of = |data: &[u8]| {
-            let streams = [Cow::Borrowed(data)];
+            let streams = TraceStreams::of_file(data);
             PacketIndex::new(&streams, &mut ReadReport::default()).head_clock()
         };
         let monotonic = timestamp(builtin_clock::MONOTONIC);
@@ -568,7 +672,7 @@ mod tests {
         });
         let mut report = ReadReport::default();
         let data = [&compressed[..], &compressed].concat();
-        unpack(&data, &UnpackLimit(Some(1_000)).budget(0), &mut report);
+        unpack(&data, None, &UnpackLimit(Some(1_000)).budget(0), &mut report);
         let told: Vec<&str> = report.damage.iter().map(|damage| damage.what.as_str()).collect();
         assert!(told.len() == 1 && told[0].contains("--max-memory"), "{told:?}");
     }
@@ -624,7 +728,7 @@ mod tests {
                 }
             });
         }));
-        let streams = [Cow::Borrowed(data.as_slice())];
+        let streams = TraceStreams::of_file(&data);
         let index = PacketIndex::new(&streams, &mut ReadReport::default());
         let mut log = PackageLog::default();
         index.send_names(&mut log).unwrap();

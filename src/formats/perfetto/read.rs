@@ -3,24 +3,24 @@
 //!
 //! Packets of other data sources are named and counted in the report ([`ReadReport::unread`]), but not read.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
-use super::bundle::{self, BundleEvent, EventContent, WaitingEvents};
+use super::bundle::{self, BundleEvent, EventContent, IndexedBundle, WaitingEvents};
 use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
 use super::fields::{ftrace_event, trace_packet};
 use super::frame_timeline::PlacedFrame;
-use super::packets::{IndexedBundle, PacketIndex, method_trace_payload, unpack};
+use super::packets::{PacketIndex, RELEASE_BYTES, TraceStreams, method_trace_payload, unpack};
 use super::track_clocks::{MachineClocks, machine_clock};
-use super::track_events::{self, PlacedTrackEvent, TrackEvents};
+use super::track_event_order::{PlacedTrackEvent, TrackEventCursor};
+use super::track_events::{self, TrackEvents};
 use super::track_table::INPUTS_TRACK;
 use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{
     ContainedTrace, Damage, Event, EventTypeId, FormatError, FormatId, Head, OpenedInput, Order, Payload,
-    ReadReport, Recording, Sink, TrackEvent, TrackEventKind, Value,
+    ReadReport, Recording, Release, Sink, TrackEvent, TrackEventKind, Value,
 };
 use crate::progress::{self, Pass};
 
@@ -29,7 +29,7 @@ const UNKNOWN_COMM: &[u8] = b"<...>";
 
 /// A Perfetto trace whose head is read.
 pub struct PerfettoRecording<'a> {
-    streams: Vec<Cow<'a, [u8]>>,
+    streams: TraceStreams<'a>,
     head: Head,
     /// The damage that was found while packets were decompressed.
     unpacked: ReadReport,
@@ -39,7 +39,8 @@ pub struct PerfettoRecording<'a> {
 
 /// Opens `input` as a Perfetto trace.
 pub(in crate::formats) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
-    Ok(OpenedInput::Recording(Box::new(PerfettoRecording::open_within(input, &input.unpack_budget))))
+    let recording = PerfettoRecording::open_within(input, Some(input), &input.unpack_budget);
+    Ok(OpenedInput::Recording(Box::new(recording)))
 }
 
 /// Opens a Perfetto trace and pushes all of it to `sink`.
@@ -55,13 +56,18 @@ impl<'a> PerfettoRecording<'a> {
     /// Unpacks the compressed packets and indexes all packets without decoding events. Any bytes can be
     /// opened; each reading reports the faults of the file.
     pub fn open(data: &'a [u8]) -> PerfettoRecording<'a> {
-        PerfettoRecording::open_within(data, &UnpackLimit::default().budget(data.len() as u64))
+        PerfettoRecording::open_within(data, None, &UnpackLimit::default().budget(data.len() as u64))
     }
 
-    /// The same as [`PerfettoRecording::open`], with a limit on what the packets may unpack to.
-    pub fn open_within(data: &'a [u8], budget: &UnpackBudget) -> PerfettoRecording<'a> {
+    /// The same as [`PerfettoRecording::open`], with the owner of the bytes, and a limit on what the packets
+    /// may unpack to.
+    fn open_within(
+        data: &'a [u8],
+        release: Option<&'a dyn Release>,
+        budget: &UnpackBudget,
+    ) -> PerfettoRecording<'a> {
         let mut unpacked = ReadReport::default();
-        let streams = unpack(data, budget, &mut unpacked);
+        let streams = unpack(data, release, budget, &mut unpacked);
         let index = PacketIndex::new(&streams, &mut ReadReport::default());
         let head = Head {
             format: FormatId::Perfetto.name().into(),
@@ -115,7 +121,7 @@ impl Recording for PerfettoRecording<'_> {
         index.send_names(sink)?;
         let mut clocks = MachineClocks::new(self.head.clock, &self.head.snapshots);
         let track_events = if index.has_tracks {
-            track_events::read(&self.streams, index.track_descriptors(), &mut clocks)
+            track_events::read(&self.streams, index.track_descriptors(), &mut clocks)?
         } else {
             TrackEvents::default()
         };
@@ -126,6 +132,10 @@ impl Recording for PerfettoRecording<'_> {
             sink,
             report,
             track_events: &track_events,
+            on_tracks: TrackEventCursor::new(&track_events.events, &self.streams),
+            next_frame: 0,
+            read: 0,
+            streams: &self.streams,
             decoder: EventDecoder::default(),
             order,
             running: HashMap::new(),
@@ -156,6 +166,12 @@ struct PerfettoReader<'s, 'a> {
     /// By CPU.
     running: HashMap<u32, RunningThread<'a>>,
     track_events: &'s TrackEvents<'a>,
+    on_tracks: TrackEventCursor<'s, 'a>,
+    /// The number of the next frame.
+    next_frame: usize,
+    /// The bytes of packets that were read since memory was released.
+    read: usize,
+    streams: &'a TraceStreams<'a>,
     /// The number of compact switches whose previous thread is not known.
     unknown_prev: u64,
     /// The bytes of all bundles by the number of all events, for the progress.
@@ -181,15 +197,16 @@ impl<'a> PerfettoReader<'_, 'a> {
         let mut broken = 0;
         let pass = Pass::begin("reading bundles", bytes_of(index));
         for (number, bundle) in index.bundles.iter().enumerate() {
-            let IndexedBundle { cpu, body, .. } = bundle;
+            let body = bundle.body;
             self.learn_types(bundle)?;
             events.clear();
-            broken += u32::from(!bundle::events(body, *cpu, number as u32, &mut events));
+            broken += u32::from(!bundle::events(bundle, number as u32, &mut events));
             self.send_all(&events, index)?;
             progress::advance(body.len() as u64);
+            self.release_read(body.len());
         }
         drop(pass);
-        self.send_all(&self.events_of_tracks(), index)?;
+        self.send_tracks(None)?;
         Ok(broken)
     }
 
@@ -205,16 +222,16 @@ impl<'a> PerfettoReader<'_, 'a> {
             bundles.map(|(number, bundle)| (bundle.extent.first_ts, number)).collect();
         let count: u64 = index.bundles.iter().map(|bundle| bundle.extent.events).sum();
         firsts.sort_unstable();
-        let mut of_tracks = self.events_of_tracks().into_iter().peekable();
-        self.bytes_per_event = bytes / (count + of_tracks.len() as u64).max(1);
+        let on_tracks = self.track_events.events.count + self.track_events.frames.list.len() as u64;
+        self.bytes_per_event = bytes / (count + on_tracks).max(1);
         let _pass = Pass::begin("reading events", bytes);
         let mut waiting = WaitingEvents::default();
         let mut broken = 0;
         for (at, (_, number)) in firsts.iter().enumerate() {
-            let IndexedBundle { cpu, body, .. } = &index.bundles[*number];
+            let bundle = &index.bundles[*number];
             let list = waiting.list();
             let first = list.len();
-            broken += u32::from(!bundle::events(body, *cpu, *number as u32, list));
+            broken += u32::from(!bundle::events(bundle, *number as u32, list));
             if self.order == Order::Markers {
                 let others: Vec<BundleEvent<'a>> =
                     list.extract_if(first.., |event| !event.is_marker()).collect();
@@ -223,12 +240,12 @@ impl<'a> PerfettoReader<'_, 'a> {
             // No bundle after this one begins earlier.
             let until = firsts.get(at + 1).map(|(next, _)| *next);
             if let Some(until) = until.filter(|_| waiting.are_many()) {
-                waiting.list().extend(std::iter::from_fn(|| of_tracks.next_if(|event| event.ts < until)));
-                self.send_all(&waiting.take_before(Some(until)), index)?;
+                self.send_with_tracks(&waiting.take_before(Some(until)), index)?;
+                self.release_read(RELEASE_BYTES);
             }
         }
-        waiting.list().extend(of_tracks);
-        self.send_all(&waiting.take_before(None), index)?;
+        self.send_with_tracks(&waiting.take_before(None), index)?;
+        self.send_tracks(None)?;
         Ok(broken)
     }
 
@@ -237,23 +254,58 @@ impl<'a> PerfettoReader<'_, 'a> {
         if bundle.describes_types { self.decoder.learn(bundle.body, self.sink) } else { Ok(()) }
     }
 
-    /// The events of the trace's own tracks and its frames, by time; of one time in the order of the file.
-    /// They come behind the kernel's events of the same time.
-    fn events_of_tracks(&self) -> Vec<BundleEvent<'a>> {
-        let on_track = |ts, content| BundleEvent { ts, cpu: u32::MAX, bundle: u32::MAX, content };
-        let tracks = self.track_events.events.iter().enumerate();
-        let mut events: Vec<BundleEvent<'a>> =
-            tracks.map(|(number, e)| on_track(e.ts, EventContent::Track(number as u32))).collect();
-        let frames = self.track_events.frames.list.iter().enumerate();
-        events.extend(frames.map(|(number, f)| on_track(f.ts, EventContent::Frame(number as u32))));
-        events.sort_by_key(|event| event.ts);
-        events
+    /// Sends the events of the trace's own tracks and its frames, by time; of one time in the order of the
+    /// file. With `until`, ns, those before that time.
+    fn send_tracks(&mut self, until: Option<u64>) -> io::Result<()> {
+        let all = self.track_events;
+        loop {
+            let event_ts = self.on_tracks.next_ts();
+            let frame_ts = all.frames.list.get(self.next_frame).map(|frame| frame.ts);
+            let first = event_ts.into_iter().chain(frame_ts).min();
+            let Some(first) = first.filter(|first| until.is_none_or(|until| *first < until)) else {
+                return Ok(());
+            };
+            if event_ts == Some(first) {
+                self.track_event()?;
+            } else {
+                self.next_frame += 1;
+                self.frame(self.next_frame - 1)?;
+            }
+        }
     }
 
-    fn track_event(&mut self, number: u32) -> io::Result<()> {
-        let all = self.track_events;
-        let Some(event) = all.events.get(number as usize) else { return Ok(()) };
-        let track = all.table.tracks.get(event.track.0 as usize);
+    /// Sends kernel events in order, and the events of tracks between them. Those come behind the kernel's
+    /// events of the same time.
+    fn send_with_tracks(&mut self, events: &[BundleEvent<'a>], index: &PacketIndex<'a>) -> io::Result<()> {
+        let mut rest = events;
+        while let Some(first) = rest.first() {
+            self.send_tracks(Some(first.ts))?;
+            let until = self.next_track_ts().unwrap_or(u64::MAX);
+            let count = rest.iter().take_while(|event| event.ts <= until).count();
+            self.send_all(&rest[..count], index)?;
+            rest = &rest[count..];
+        }
+        Ok(())
+    }
+
+    /// The time of the next event of a track, or of the next frame.
+    fn next_track_ts(&self) -> Option<u64> {
+        let frame = self.track_events.frames.list.get(self.next_frame).map(|frame| frame.ts);
+        self.on_tracks.next_ts().into_iter().chain(frame).min()
+    }
+
+    /// Releases memory when so many bytes of packets were read.
+    fn release_read(&mut self, bytes: usize) {
+        self.read += bytes;
+        if self.read >= RELEASE_BYTES {
+            self.read = 0;
+            self.streams.release();
+        }
+    }
+
+    fn track_event(&mut self) -> io::Result<()> {
+        let Some((event, flows)) = self.on_tracks.next() else { return Ok(()) };
+        let track = self.track_events.table.tracks.get(event.track.0 as usize);
         if track.is_some_and(|track| track.track().name == INPUTS_TRACK.as_bytes()) {
             return Ok(());
         }
@@ -266,15 +318,12 @@ impl<'a> PerfettoReader<'_, 'a> {
             TrackEventKind::Frame(_) => {}
         }
         self.report.cover(event.ts);
-        let first = event.flows.first as usize;
-        let count = event.flows.count as usize;
-        let flows = all.flows.get(first..first.saturating_add(count)).unwrap_or(&[]);
-        let PlacedTrackEvent { ts, track, kind, thread_ns, .. } = *event;
+        let PlacedTrackEvent { ts, track, kind, thread_ns, .. } = event;
         self.sink.track_event(&TrackEvent { ts, track, kind, thread_ns, flows })
     }
 
-    fn frame(&mut self, number: u32) -> io::Result<()> {
-        let Some(placed) = self.track_events.frames.list.get(number as usize) else { return Ok(()) };
+    fn frame(&mut self, number: usize) -> io::Result<()> {
+        let Some(placed) = self.track_events.frames.list.get(number) else { return Ok(()) };
         let PlacedFrame { ts, track, frame } = placed;
         self.report.track_events.frames += 1;
         self.report.cover(*ts);
@@ -294,8 +343,6 @@ impl<'a> PerfettoReader<'_, 'a> {
                     self.report.cpus.entry(event.cpu).or_default().add_loss(None);
                     self.sink.lost(event.cpu, None)?;
                 }
-                EventContent::Track(number) => self.track_event(number)?,
-                EventContent::Frame(number) => self.frame(number)?,
                 EventContent::Whole(message) => {
                     let number = index.bundles.get(event.bundle as usize).map(|bundle| bundle.symbols);
                     let symbols = number.and_then(|number| index.symbols.get(number as usize));

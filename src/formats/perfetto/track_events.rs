@@ -5,8 +5,8 @@
 //! the state after a packet of the sequence was lost cannot be read, and is counted
 //! (protos/perfetto/trace/trace_packet.proto, `SequenceFlags`).
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 
 use super::counter_packets::{CounterPacket, CounterReader, PolledCounter, is_counters};
 use super::fields::{
@@ -14,41 +14,18 @@ use super::fields::{
     trace_packet_defaults, track_event, track_event_defaults, track_event_type,
 };
 use super::frame_timeline::{FramePackets, Frames};
-use super::trace_packets::packets;
+use super::packets::TraceStreams;
 use super::track_clocks::{CustomClocks, FIRST_CUSTOM_CLOCK, MachineClocks, MachineTime, number};
+use super::track_event_order::{SortedTrackEvents, TrackEventSorter};
 use super::track_table::{DescribedThread, PerfettoTrackKey, TrackTable, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
-use crate::formats::{CounterValue, Flow, TrackEventKind, TrackId};
+use crate::formats::{CounterValue, Flow, TrackEventKind};
 use crate::progress::{self, Pass};
-
-/// One event, at a time of the recording's clock.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PlacedTrackEvent<'a> {
-    pub(super) ts: u64,
-    pub(super) track: TrackId,
-    pub(super) kind: TrackEventKind<'a>,
-    pub(super) thread_ns: Option<u64>,
-    pub(super) flows: FlowRange,
-}
-
-/// The flows of one event among [`TrackEvents::flows`].
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FlowRange {
-    /// The index of the first flow.
-    pub(super) first: u32,
-    pub(super) count: u32,
-}
-
-impl FlowRange {
-    const EMPTY: FlowRange = FlowRange { first: 0, count: 0 };
-}
 
 /// The track events of a trace.
 #[derive(Default)]
 pub(super) struct TrackEvents<'a> {
-    /// In the order of the file.
-    pub(super) events: Vec<PlacedTrackEvent<'a>>,
-    pub(super) flows: Vec<Flow>,
+    pub(super) events: SortedTrackEvents<'a>,
     /// The frames of SurfaceFlinger.
     pub(super) frames: Frames<'a>,
     pub(super) table: TrackTable<'a>,
@@ -144,33 +121,41 @@ struct TrackEventReader<'a, 'c> {
     sequences: HashMap<u64, SequenceState<'a>>,
     frames: FramePackets<'a>,
     counters: CounterReader<'a>,
+    streams: &'a TraceStreams<'a>,
+    events: TrackEventSorter<'a>,
     out: TrackEvents<'a>,
 }
 
 /// Reads the track events of all packets. `descriptors` are all `TrackDescriptor` messages: a descriptor may
 /// come behind the events of its track.
+///
+/// # Errors
+/// Those of a temporary file, in which many events wait.
 pub(super) fn read<'a>(
-    streams: &'a [Cow<'_, [u8]>],
+    streams: &'a TraceStreams<'a>,
     descriptors: impl Iterator<Item = &'a [u8]>,
     clocks: &mut MachineClocks,
-) -> TrackEvents<'a> {
+) -> io::Result<TrackEvents<'a>> {
     let mut reader = TrackEventReader {
         clocks,
         custom: CustomClocks::default(),
         sequences: HashMap::new(),
         frames: FramePackets::default(),
         counters: CounterReader::default(),
+        streams,
+        events: TrackEventSorter::default(),
         out: TrackEvents::default(),
     };
     descriptors.for_each(|descriptor| reader.out.table.describe(descriptor));
-    let _pass = Pass::begin("reading track events", streams.iter().map(|stream| stream.len() as u64).sum());
-    for packet in streams.iter().flat_map(|s| packets(s)) {
+    let _pass = Pass::begin("reading track events", streams.byte_len());
+    for packet in streams.packets() {
         progress::advance(packet.body.len() as u64);
         reader.packet(&PacketParts::new(packet.body));
     }
     reader.out.unread = reader.counters.unread;
     reader.out.frames = reader.frames.join(&mut reader.out.table);
-    reader.out
+    reader.out.events = reader.events.finish(streams)?;
+    Ok(reader.out)
 }
 
 impl<'a> TrackEventReader<'a, '_> {
@@ -236,6 +221,8 @@ impl<'a> TrackEventReader<'a, '_> {
     fn counters(&mut self, time: Option<MachineTime>, packet: CounterPacket<'a>) {
         let clocks = &mut *self.clocks;
         let out = &mut self.out;
+        let events = &mut self.events;
+        let streams = self.streams;
         self.counters.read(packet, &mut |PolledCounter { owner, name, value, time: own }| {
             let Some(time) = own.or(time) else {
                 out.timeless += 1;
@@ -244,7 +231,7 @@ impl<'a> TrackEventReader<'a, '_> {
             let ts = clocks.convert(time);
             let kind = TrackEventKind::Counter(value);
             let track = out.table.id(PerfettoTrackKey::Counter(owner, name), true);
-            out.events.push(PlacedTrackEvent { ts, track, kind, thread_ns: None, flows: FlowRange::EMPTY });
+            events.push(ts, track, kind, None, &[], streams);
         });
     }
 
@@ -288,31 +275,22 @@ impl<'a> TrackEventReader<'a, '_> {
         let doubles =
             if parts.double_counters.is_empty() { &state.double_counters } else { &parts.double_counters };
         let table = &mut self.out.table;
-        let mut push = |track, kind, flows, ts| {
-            let thread_ns = thread_us.map(|us| us.saturating_mul(1_000));
-            self.out.events.push(PlacedTrackEvent { ts, track, kind, thread_ns, flows });
+        let thread_ns = thread_us.map(|us| us.saturating_mul(1_000));
+        let events = &mut self.events;
+        let streams = self.streams;
+        let mut push = |track, kind, flows: &[Flow], ts| {
+            events.push(ts, track, kind, thread_ns, flows, streams);
         };
         // The extra counters of a slice have the slice's time.
         for (uuid, value) in counters.iter().zip(&parts.counter_values) {
             let value = sum(&mut state.counter_sums, table, *uuid, *value as i64);
-            push(
-                table.id(PerfettoTrackKey::Uuid(*uuid), true),
-                TrackEventKind::Counter(value),
-                FlowRange::EMPTY,
-                ts,
-            );
+            push(table.id(PerfettoTrackKey::Uuid(*uuid), true), TrackEventKind::Counter(value), &[], ts);
         }
         for (uuid, value) in doubles.iter().zip(&parts.double_counter_values) {
             let value = CounterValue::Double(f64::from_bits(*value));
-            push(
-                table.id(PerfettoTrackKey::Uuid(*uuid), true),
-                TrackEventKind::Counter(value),
-                FlowRange::EMPTY,
-                ts,
-            );
+            push(table.id(PerfettoTrackKey::Uuid(*uuid), true), TrackEventKind::Counter(value), &[], ts);
         }
-        let flows = FlowRange { first: self.out.flows.len() as u32, count: parts.flows.len() as u32 };
-        self.out.flows.extend_from_slice(&parts.flows);
+        let flows = &parts.flows[..];
         let begin = TrackEventKind::Begin { name };
         match parts.ty {
             track_event_type::SLICE_BEGIN => push(table.id(key, false), begin, flows, ts),
@@ -342,7 +320,7 @@ impl<'a> TrackEventReader<'a, '_> {
                     b'X' => {
                         push(track, begin, flows, ts);
                         let end = ts.saturating_add(legacy.duration_us.saturating_mul(1_000));
-                        push(track, TrackEventKind::End, FlowRange::EMPTY, end);
+                        push(track, TrackEventKind::End, &[], end);
                     }
                     b'I' | b'i' | b'R' | b'n' => push(track, TrackEventKind::Instant { name }, flows, ts),
                     _ => {}

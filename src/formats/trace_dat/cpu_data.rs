@@ -10,7 +10,7 @@ use std::thread::{Builder, Scope};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use crate::formats::Damage;
+use crate::formats::{Damage, Release};
 use crate::ftrace::{LostEvents, Page, PageFault, PageLayout, RecordCursor, RecordSpan};
 use crate::progress;
 use crate::workers::{started, worker_count};
@@ -43,12 +43,6 @@ pub(super) struct CpuDataRange {
     /// Bytes of a sub-buffer.
     pub(super) page_size: u32,
     pub(super) compression: Compression,
-}
-
-/// The owner of a file's bytes, which may free memory that a reader does not need for now.
-pub trait Release: Sync {
-    /// A reader is done with the bytes in `range`. Another reader may use them again.
-    fn release(&self, range: Range<usize>);
 }
 
 /// Bytes of one CPU between two calls of [`Release::release`].

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::cpu_data::{Compression, CpuDataRange, Release};
+use super::cpu_data::{Compression, CpuDataRange};
 use crate::clock::Clock;
-use crate::formats::{Damage, Head};
+use crate::formats::{Damage, Head, Release};
 use crate::ftrace::print_fmt::{Loader, Symbolizer};
 use crate::ftrace::{Endian, EventFormat, PageLayout};
 use crate::trace_dat::RecorderInfo;

@@ -24,7 +24,6 @@ use crate::trace_dat::file_format::{
     MAGIC, SECTION_COMPRESSED, SECTION_HEADER_BYTES, V6_FLYRECORD, V6_LATENCY, V6_OPTIONS, option,
 };
 
-pub use cpu_data::Release;
 pub use header::{TraceDat, TraceDatError};
 
 /// Whether a file that starts with these bytes is a trace.dat.

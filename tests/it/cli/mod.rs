@@ -35,6 +35,8 @@ mod inputs_in_hand;
 mod json_schemas;
 mod launches;
 mod manuals;
+#[cfg(target_os = "linux")]
+mod many_events;
 mod mapping;
 mod method_writers;
 mod mistakes;
