@@ -219,7 +219,10 @@ impl LaunchSeries<'_> {
         if let Some(reason) = not_launched(&outcome) {
             let meanwhile =
                 format!("nothing was launched: {} is what was recorded meanwhile", output.display());
-            outcome.text = format!("nothing was launched: {reason}\n{}{meanwhile}\n", outcome.text);
+            // The reason is said once: as the first line.
+            let rest = outcome.text.lines().filter(|line| !line.ends_with(&reason));
+            let rest = rest.map(|line| format!("{line}\n")).collect::<String>();
+            outcome.text = format!("nothing was launched: {reason}\n{rest}{meanwhile}\n");
             outcome.json["not_launched"] = reason.into();
             return Ok((outcome, None));
         }

@@ -404,6 +404,7 @@ fn where_am_starts_nothing_that_is_said_first_and_last() {
     let said = ran.said();
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines.iter().take(2).any(|line| line.starts_with(refusal)), "{said}");
+    assert_eq!(said.matches("did not start").count(), 1, "{said}");
     assert_eq!(
         lines.last(),
         Some(&"nothing was launched: x.pftrace is what was recorded meanwhile"),
