@@ -244,7 +244,7 @@ impl Device {
 
 /// Asks a device for its facts. A `su` that does not answer in time counts as one that refuses.
 fn ask_facts(transport: &Transport) -> Result<DeviceFacts, AdbError> {
-    let mut output = ShellOutput::default();
+    let mut output = ShellOutput::of_long_answer();
     let timeout = SU_TIMEOUT.min(transport.server().timeout());
     match transport.start(&DeviceFacts::script())?.finish(timeout, &mut output) {
         Err(AdbError::Stalled { .. }) if DeviceFacts::are_complete_without_su(&output.text()) => {}
