@@ -21,8 +21,8 @@ const MAX_OUTPUT_BYTES: usize = 16 << 20;
 /// The most of a command's output that is kept, and of a device's text that is shown to people, bytes.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
 
-/// Of an output that is too long for what is kept, so many bytes of its end are kept: a command says there how
-/// it has ended.
+/// Of an output that is too long for what is kept, so many bytes of its end are kept: a command says there
+/// how it has ended.
 const KEPT_END_BYTES: usize = 16 << 10;
 
 /// Room for the note about what is left out, bytes. A text that is longer by less than that is shown whole,

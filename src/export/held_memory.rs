@@ -1,6 +1,6 @@
-//! The limit on what an output keeps in memory. A page and a profile for Firefox have tables that stand before
-//! what refers to them, so that all of a timeline is held until its end: a small file of many small events
-//! would take all of a machine's memory.
+//! The limit on what an output keeps in memory. A page and a profile for Firefox have tables that stand
+//! before what refers to them, so that all of a timeline is held until its end: a small file of many small
+//! events would take all of a machine's memory.
 //!
 //! The items are counted, each with the bytes that it takes in the tables of its format. Names are kept once,
 //! and are no more than what the inputs may unpack to.
@@ -19,7 +19,7 @@ use crate::tracks::{
 /// events of the scheduler.
 const DEFAULT_BYTES: u64 = 1 << 30;
 
-/// What an output may keep in memory, bytes.
+/// The most that an output may keep in memory, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldLimit(u64);
 

@@ -120,7 +120,7 @@ impl Device {
     }
 }
 
-/// What a command has logged behind its process's id, which stands on the first line.
+/// The text that a command has logged behind its process's id, which stands on the first line.
 fn log_text(log: &ShellOutput) -> String {
     let text = String::from_utf8_lossy(&log.stderr);
     let text = text.split_once('\n').map_or("", |(_, rest)| rest.trim());

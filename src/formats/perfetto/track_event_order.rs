@@ -309,8 +309,8 @@ mod tests {
                 3 => TrackEventKind::Counter(CounterValue::Int(-(n as i64))),
                 _ => TrackEventKind::Counter(CounterValue::Double(n as f64 / 8.0)),
             };
-            let flows = vec![Flow { id: n as u64, ends: n % 2 == 0 }; n % 3];
-            (ts(n), TrackId(n as u32), kind, (n % 4 == 0).then_some(n as u64), flows)
+            let flows = vec![Flow { id: n as u64, ends: n.is_multiple_of(2) }; n % 3];
+            (ts(n), TrackId(n as u32), kind, n.is_multiple_of(4).then_some(n as u64), flows)
         };
         let mut sorter = TrackEventSorter::default();
         for n in 0..count {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use support::adb_server::AdbServer;
 use support::hostile_phone::Hostility;
-use support::{Command, binary, tracebridge};
+use support::{Child, Command, Ran, binary, tracebridge};
 
 const MODERN: &str = "shell_v2,cmd,stat_v2,ls_v2";
 
@@ -104,6 +104,25 @@ fn resident_kib(pid: u32) -> Option<usize> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// Waits for a command, and returns the most memory that it has used, KiB, as far as it is seen every 20 ms.
+pub(super) fn finish_with_memory(child: Child) -> (Ran, usize) {
+    let pid = child.id();
+    let has_ended = AtomicBool::new(false);
+    let resident = AtomicUsize::new(0);
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while let Some(kib) = resident_kib(pid).filter(|_| !has_ended.load(Ordering::Relaxed)) {
+                resident.fetch_max(kib, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let ran = child.finish();
+        has_ended.store(true, Ordering::Relaxed);
+        ran
+    });
+    (ran, resident.into_inner())
+}
+
 /// Runs a command, and returns its figures, and what is wrong with how it went.
 fn run(encounter: Encounter) -> (Figures, Option<String>) {
     let dir = support::tempdir();
@@ -129,23 +148,9 @@ fn run(encounter: Encounter) -> (Figures, Option<String>) {
     command.env("TRACEBRIDGE_ADB_TIMEOUT", "2").limit(DEADLINE * 6);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let started = Instant::now();
-    let child = command.spawn().unwrap();
-    let pid = child.id();
-    let has_ended = AtomicBool::new(false);
-    let resident = AtomicUsize::new(0);
-    let ran = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while let Some(kib) = resident_kib(pid).filter(|_| !has_ended.load(Ordering::Relaxed)) {
-                resident.fetch_max(kib, Ordering::Relaxed);
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        });
-        let ran = child.finish();
-        has_ended.store(true, Ordering::Relaxed);
-        ran
-    });
+    let (ran, resident_kib) = finish_with_memory(command.spawn().unwrap());
     let took = started.elapsed();
-    let figures = Figures { seconds: took.as_secs_f64(), resident_kib: resident.into_inner() };
+    let figures = Figures { seconds: took.as_secs_f64(), resident_kib };
     let mut after = files(dir.path());
     after.retain(|name, _| !encounter.outputs.contains(&name.as_str()));
     let printed = ran.stdout.len() + ran.stderr.len();

@@ -4,12 +4,13 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::process::Stdio;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use support::binary;
+use super::hostile_phones::finish_with_memory;
+use support::{Command, binary};
 
 /// A field of a message: a number.
 fn number(out: &mut Vec<u8>, field: u64, value: u64) {
@@ -51,39 +52,18 @@ fn write_trace(path: &Path, packets: u64, mut fill: impl FnMut(u64, &mut Vec<u8>
     fs::write(path, trace).unwrap();
 }
 
-/// The most memory that a command had, KiB, as far as it is seen every few milliseconds.
-fn peak_memory(dir: &Path, args: &[&str]) -> u64 {
-    let mut child = std::process::Command::new(binary())
-        .args(args)
-        .current_dir(dir)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    loop {
-        if let Some(ended) = child.try_wait().unwrap() {
-            assert!(ended.success(), "{args:?}: {ended}");
-            return peak;
-        }
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        peak = peak.max(kib.unwrap_or(0));
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Runs commands on the trace `x.pftrace`, none of which may take more than `most` MiB.
-fn stays_below(dir: &Path, most: u64) {
+fn stays_below(dir: &Path, most: usize) {
     for args in [
         &["info", "x.pftrace"][..],
         &["convert", "x.pftrace", "-o", "x.csv"],
         &["convert", "x.pftrace", "-o", "x.json"],
     ] {
-        let peak = peak_memory(dir, args) >> 10;
-        assert!((1..most).contains(&peak), "{args:?}: {peak} MiB");
+        let mut command = Command::new(binary());
+        command.current_dir(dir).args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (ran, peak) = finish_with_memory(command.spawn().unwrap());
+        ran.exited(0);
+        assert!((1..most).contains(&(peak >> 10)), "{args:?}: {} MiB", peak >> 10);
     }
 }
 
