@@ -15,9 +15,9 @@ use crate::tracks::{
     ThreadState, TrackSink,
 };
 
-/// Without a limit of the user's, an output may keep this many bytes: a page of 40 million calls or 5 million
+/// Without a limit of the user's, an output may keep this many bytes: a page of 60 million calls or 7 million
 /// events of the scheduler.
-const DEFAULT_BYTES: u64 = 1 << 30;
+const DEFAULT_BYTES: u64 = 3 << 29;
 
 /// The most that an output may keep in memory, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -151,7 +151,7 @@ pub fn host_command_line() -> Command {
 #[derive(Args)]
 struct MemoryArgs {
     /// Refuse a file, or the rest of it, that unpacks to more than this, and a page or a profile for Firefox
-    /// that must keep more in memory: 512M, 8G [default: 64 times the file's size, and at least 256M; 1G]
+    /// that must keep more in memory: 512M, 8G [default: 64 times the file's size, and at least 256M; 1536M]
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     max_memory: Option<u64>,
 }
