@@ -41,13 +41,19 @@ pub struct DeliveredOutput {
 }
 
 impl DeliveredOutput {
-    /// `x.pftrace (perfetto, 1.2 MB)`
+    /// `x.pftrace (perfetto, 1.2 MB)`; `x.dat, x.trace (trace.dat, 1.2 MB together)` where the method trace
+    /// of a launch stands beside the recording.
     pub fn text(&self) -> String {
+        let is_copy = self._scratch.is_none();
+        let beside = self.pulled.iter().filter(|file| is_copy && **file != self.path);
+        let beside: String = beside.map(|file| format!(", {}", file.display())).collect();
+        let together = if beside.is_empty() { "" } else { " together" };
         let verified = match self.verification {
             Verification::Sha256 => "",
             Verification::Size => "; compared by its length alone: the device has no sha256sum",
         };
-        format!("{} ({}, {}{verified})", self.path.display(), self.format, byte_size(self.bytes))
+        let size = byte_size(self.bytes);
+        format!("{}{beside} ({}, {size}{together}{verified})", self.path.display(), self.format)
     }
 
     /// The fields of a JSON object.
@@ -301,6 +307,8 @@ mod tests {
             _scratch: None,
         };
         assert_eq!(output.text(), "x.pftrace (perfetto, 12.3 kB)");
+        output.pulled = vec!["x.pftrace".into(), "x.trace".into()];
+        assert_eq!(output.text(), "x.pftrace, x.trace (perfetto, 12.3 kB together)");
         assert_eq!(output.json()["verified"], "sha256");
         output.verification = Verification::Size;
         assert!(output.text().contains("compared by its length alone"), "{}", output.text());

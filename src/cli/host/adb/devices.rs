@@ -34,7 +34,10 @@ pub fn run(args: &DevicesArgs) -> anyhow::Result<Exit> {
     };
     let count = desk::list_devices(&mut show).map_err(desk_error)?;
     if count == 0 && !args.json {
-        say(format_args!("no device is attached\n"));
+        say(format_args!(
+            "no device is attached: a phone needs USB debugging (in its developer options) and a yes to its dialogue, \
+             one on the network `adb connect HOST:PORT`\n"
+        ));
     }
     Ok(Exit::Complete)
 }
