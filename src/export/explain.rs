@@ -1,4 +1,4 @@
-//! `why` as one library call: reads the inputs once, and explains the spans that a question is about.
+//! `why` as one library call: reads the inputs, and explains the spans that a question is about.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::cpu_speed::CpuSpeeds;
-use super::kept_time::{KeptTime, Moment, Position};
+use super::kept_time::{KeptTime, Moment, Position, joined};
 use super::model::{
     BlockedReason, CpuChange, CpuHistory, Interrupt, Mark, MarkKind, Model, NameId, SchedState, Syscall,
     ThreadHistory, Wake,
@@ -533,7 +533,8 @@ impl TrackSink for ModelCollector {
         self.model.extent = (first, last);
         self.model.tasks = tasks.clone();
         self.learn_processes();
-        self.model.join_losses(std::mem::take(&mut self.losses));
+        let losses = std::mem::take(&mut self.losses).into_iter();
+        self.model.losses = joined(losses.map(|span| (span.start, span.end)).collect());
         let finder = std::mem::take(&mut self.finder);
         self.model.measured = finder.finish(tasks, summary);
         Ok(())

@@ -19,18 +19,9 @@ impl KeptTime {
     pub fn of_spans(spans: impl Iterator<Item = (u64, u64)>, mut threads: Vec<i32>) -> KeptTime {
         let around =
             |(begin, end): (u64, u64)| (begin.saturating_sub(MARGIN_NS), end.saturating_add(MARGIN_NS));
-        let mut all: Vec<(u64, u64)> = spans.map(around).collect();
-        all.sort_unstable();
-        let mut parts: Vec<(u64, u64)> = Vec::new();
-        for (from, to) in all {
-            match parts.last_mut() {
-                Some((_, end)) if *end >= from => *end = (*end).max(to),
-                _ => parts.push((from, to)),
-            }
-        }
         threads.sort_unstable();
         threads.dedup();
-        KeptTime { parts: Some(parts), threads }
+        KeptTime { parts: Some(joined(spans.map(around).collect())), threads }
     }
 
     /// Whether all that concerns the time of this thread from `begin` to `end` is kept.
@@ -53,6 +44,19 @@ impl KeptTime {
     pub fn threads(&self) -> &[i32] {
         &self.threads
     }
+}
+
+/// The same time in order, without overlaps: spans that touch each other are one.
+pub(super) fn joined(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    spans.sort_unstable();
+    let mut parts: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in spans {
+        match parts.last_mut() {
+            Some((_, end)) if *end >= from => *end = (*end).max(to),
+            _ => parts.push((from, to)),
+        }
+    }
+    parts
 }
 
 /// Whether the moment that a pass has come to is kept.

@@ -14,7 +14,7 @@ use super::quotas::Quotas;
 use crate::ftrace::task_state::TaskState;
 use crate::measure::Measured;
 use crate::trace_dat::{EventCost, MachineFacts};
-use crate::tracks::{Span, Tasks};
+use crate::tracks::Tasks;
 
 /// The number of a name in [`Names`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -507,17 +507,6 @@ impl Model {
     /// The time that recording takes; 0 where it was not measured.
     pub(super) fn costs(&self) -> EventCost {
         self.facts.as_ref().and_then(|facts| facts.event_cost).unwrap_or_default()
-    }
-
-    /// Notes where events are missing. The spans of several CPUs are joined.
-    pub(super) fn join_losses(&mut self, mut spans: Vec<Span>) {
-        spans.sort_unstable_by_key(|span| span.start);
-        for span in spans {
-            match self.losses.last_mut() {
-                Some((_, end)) if *end >= span.start => *end = (*end).max(span.end),
-                _ => self.losses.push((span.start, span.end)),
-            }
-        }
     }
 
     /// Sentences about events that the timeline lacks, and the categories that record them.

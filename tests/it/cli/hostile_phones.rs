@@ -7,12 +7,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use support::adb_server::AdbServer;
 use support::hostile_phone::Hostility;
-use support::{Child, Command, Ran, binary, tracebridge};
+use support::processes::finish_with_memory;
+use support::{Command, binary, tracebridge};
 
 const MODERN: &str = "shell_v2,cmd,stat_v2,ls_v2";
 
@@ -95,32 +96,6 @@ fn encounters() -> Vec<Encounter> {
 struct Figures {
     seconds: f64,
     resident_kib: usize,
-}
-
-/// The most memory that the process has used until now.
-fn resident_kib(pid: u32) -> Option<usize> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
-}
-
-/// Waits for a command, and returns the most memory that it has used, KiB, as far as it is seen every 20 ms.
-pub(super) fn finish_with_memory(child: Child) -> (Ran, usize) {
-    let pid = child.id();
-    let has_ended = AtomicBool::new(false);
-    let resident = AtomicUsize::new(0);
-    let ran = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while let Some(kib) = resident_kib(pid).filter(|_| !has_ended.load(Ordering::Relaxed)) {
-                resident.fetch_max(kib, Ordering::Relaxed);
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        });
-        let ran = child.finish();
-        has_ended.store(true, Ordering::Relaxed);
-        ran
-    });
-    (ran, resident.into_inner())
 }
 
 /// Runs a command, and returns its figures, and what is wrong with how it went.

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::hostile_phones::finish_with_memory;
+use support::processes::finish_with_memory;
 use support::{Command, binary};
 
 /// A field of a message: a number.

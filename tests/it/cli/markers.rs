@@ -134,9 +134,7 @@ fn a_stream_goes_on_after_bytes_that_are_no_text_and_lines_without_an_end() {
         }
         stdin
     });
-    let resident = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    let resident = resident.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    let kib = support::processes::resident_kib(child.id()).unwrap();
     assert!(kib < 32 << 10, "{kib} KiB");
     stdin.write_all(b"\nend\n").unwrap();
     drop(stdin);
