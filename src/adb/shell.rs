@@ -125,7 +125,11 @@ impl ShellOutput {
         let lines = lines.collect::<Vec<_>>().join("; ");
         match self.left_out {
             0 => shown(&lines).into_owned(),
-            left_out => format!("{lines}… ({left_out} more bytes)"),
+            left_out => {
+                // What is kept of an answer that may be long is too long for people.
+                let begin = begin_of(&lines, 2 * MAX_SHOWN_BYTES);
+                format!("{begin}… ({} more bytes)", left_out + lines.len() - begin.len())
+            }
         }
     }
 }
@@ -135,9 +139,14 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_SHOWN_BYTES + NOTE_BYTES {
         return Cow::Borrowed(text);
     }
-    let end = (0..=MAX_SHOWN_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    let begin = &text[..end];
+    let begin = begin_of(text, MAX_SHOWN_BYTES);
     Cow::Owned(format!("{begin}… ({} more bytes)", text.len() - begin.len()))
+}
+
+/// The begin of a text: at most so many bytes, cut between two characters.
+fn begin_of(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
 }
 
 /// A command at work on a device. Dropping it closes the connection, and with it the command's standard
@@ -415,6 +424,10 @@ mod tests {
         assert!(output.message().ends_with("000000099… (934464 more bytes)"));
         let given_up = (0..).position(|n| !output.add(piece(n))).unwrap();
         assert!((1_500..1_700).contains(&given_up) && output.stdout.len() == 64 << 10, "{given_up}");
+        let mut result = ShellOutput::within(1 << 20);
+        assert!((0..200).all(|n| result.add(piece(n))));
+        let shown_bytes = 2 * MAX_SHOWN_BYTES + "… (1234567 more bytes)".len();
+        assert_eq!(result.message().len(), shown_bytes, "not all that is kept");
         let mut long = ShellOutput::of_long_answer();
         assert!((0..100).all(|n| long.add(piece(n))));
         assert_eq!((long.stdout.len(), long.left_out), (1_000_000, 0));
