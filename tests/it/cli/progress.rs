@@ -22,6 +22,10 @@ const RECORDS: u32 = 3_000_000;
 const RUNS: Duration = Duration::from_millis(1);
 const STANDS: Duration = Duration::from_millis(120);
 
+/// How often a command may end before a bar was seen: it runs on where the machine is so busy that the test
+/// is late to stop it, and then its run tells nothing.
+const ATTEMPTS: usize = 10;
+
 /// A method trace in which two threads call one method after the other.
 fn write_large_trace(path: &Path) {
     let head = ArtTrace {
@@ -59,6 +63,11 @@ fn percents(shown: &str) -> Vec<u32> {
     lines(shown).filter_map(percent).collect()
 }
 
+/// Whether a bar has shown a part of the way.
+fn shows_part(shown: &str) -> bool {
+    percents(shown).iter().any(|percent| (1..100).contains(percent))
+}
+
 /// Starts a command in `dir` with its standard error on a terminal, at the lowest priority: on a machine that
 /// is so busy that the test is late to stop it, it hardly runs meanwhile. Returns the process that holds the
 /// terminal, what is shown there, and the command's own number.
@@ -89,7 +98,7 @@ fn shown_in_slow_motion(dir: &Path, args: &[&str]) -> String {
         // It may have ended, and its number stays its own until the terminal's process has.
         let _ = kill(command, Signal::SIGSTOP);
         thread::sleep(STANDS);
-        let is_seen = percents(&shown.text()).iter().any(|percent| (1..100).contains(percent));
+        let is_seen = shows_part(&shown.text());
         let _ = kill(command, Signal::SIGCONT);
         if is_seen {
             break;
@@ -118,12 +127,13 @@ fn a_terminal_shows_how_far_a_long_command_is() {
     for args in commands {
         let quiet = tracebridge().current_dir(dir.path()).args(args).run().exited(0);
         assert!(!quiet.stderr.contains('\r') && !quiet.stderr.contains(" left"), "{args:?}: {quiet}");
-        let shown = shown_in_slow_motion(dir.path(), args);
-        let bar = lines(&shown).find(|line| line.contains(" % "));
-        let bar = bar.unwrap_or_else(|| panic!("{args:?} shows no bar: {shown}"));
+        let shown = (0..ATTEMPTS)
+            .map(|_| shown_in_slow_motion(dir.path(), args))
+            .find(|shown| shows_part(shown))
+            .unwrap_or_else(|| panic!("{args:?} shows no bar in {ATTEMPTS} runs"));
+        let bar = lines(&shown).find(|line| line.contains(" % ")).unwrap();
         assert!(bar.contains("large.trace: ") && bar.contains("B/s, ") && bar.contains(" left"), "{bar}");
         let percents = percents(&shown);
         assert!(percents.iter().all(|percent| *percent <= 100), "{args:?}: {percents:?}");
-        assert!(percents.iter().any(|percent| (1..100).contains(percent)), "{args:?}: {percents:?}");
     }
 }
