@@ -303,7 +303,8 @@ impl State {
             self.root.path().join(serial).display(),
             std::env::var("PATH").unwrap_or_default()
         );
-        let mut child = Command::new("sh")
+        // By its path: a program that is looked up in the child's own PATH is started in the slow way.
+        let mut child = Command::new("/bin/sh")
             .args(["-c", &self.here(serial, script)])
             .env("PATH", path)
             .stdin(if has_input { Stdio::piped() } else { Stdio::null() })

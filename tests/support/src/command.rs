@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{ExitStatus, Output, Stdio};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Once, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,8 +47,15 @@ pub(crate) fn while_no_child_starts<T>(write: impl FnOnce() -> T) -> T {
     write()
 }
 
-/// Starts a child of the standard library. Returns when the child runs its program.
+/// Starts a child of the standard library, in a process group of its own. Returns when the child runs its
+/// program.
 pub(crate) fn start(command: &mut std::process::Command) -> io::Result<std::process::Child> {
+    #[cfg(unix)]
+    {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(start_children_as_from_a_shell);
+        std::os::unix::process::CommandExt::process_group(command, 0);
+    }
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
     command.spawn()
 }
@@ -74,8 +81,6 @@ impl Command {
         inner.env("TZ", "UTC0");
         inner.env(guard::RUN_VARIABLE, guard::run_id());
         inner.env("TMPDIR", guard::run_dir());
-        #[cfg(unix)]
-        start_as_from_a_shell(&mut inner);
         Command { inner, limit: WAIT_LIMIT, has_stdout: false, has_stderr: false }
     }
 
@@ -153,7 +158,7 @@ impl Command {
         self
     }
 
-    /// The command of the standard library, for what this type does not wrap (`arg0`, `pre_exec`).
+    /// The command of the standard library, for what this type does not wrap (`arg0`).
     pub fn inner(&mut self) -> &mut std::process::Command {
         &mut self.inner
     }
@@ -444,36 +449,34 @@ impl Drop for Child {
     }
 }
 
-/// Gives the child a process group of its own, and the signals and the mask for new files that a shell in
-/// the foreground gives its programs: `nohup`, background jobs and CI runners start theirs with some of the
-/// signals ignored.
+/// Has children of this program start with the signals and the mask for new files that a shell in the
+/// foreground gives its programs: `nohup`, background jobs and CI runners start theirs with some of the
+/// signals ignored, and children inherit that. They do not inherit a handler: a signal that this program
+/// ignores has one now that does nothing.
+///
+/// This is not done in each child, between fork and exec: for that, the tables of all of this program's
+/// memory are copied, which takes longer than most of the children run, and its other threads wait meanwhile.
 #[cfg(unix)]
-#[expect(
-    unsafe_code,
-    reason = "the standard library has no safe way to change signals between fork and exec"
-)]
-fn start_as_from_a_shell(command: &mut std::process::Command) {
-    use std::os::unix::process::CommandExt;
-
-    use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
+#[expect(unsafe_code, reason = "there is no safe way to change what a signal does")]
+fn start_children_as_from_a_shell() {
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
     use nix::sys::stat::{Mode, umask};
 
-    command.process_group(0);
-    let reset = || {
-        // The kernel permits no other action of these two.
-        let is_fixed = |one| matches!(one, Signal::SIGKILL | Signal::SIGSTOP);
-        for one in Signal::iterator().filter(|one| !is_fixed(*one)) {
-            // SAFETY: the default action is no function of this program.
-            unsafe { signal(one, SigHandler::SigDfl) }.map_err(io::Error::from)?;
+    extern "C" fn nothing(_: nix::libc::c_int) {}
+    let to_nothing = SigAction::new(SigHandler::Handler(nothing), SaFlags::SA_RESTART, SigSet::empty());
+    for one in Signal::iterator() {
+        // The kernel permits no other action of two. Of broken pipes the standard library thinks itself.
+        if matches!(one, Signal::SIGKILL | Signal::SIGSTOP | Signal::SIGPIPE) {
+            continue;
         }
-        umask(Mode::S_IWGRP | Mode::S_IWOTH);
-        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None).map_err(io::Error::from)
-    };
-    // SAFETY: between fork and exec only system calls that are safe in a signal handler run; nothing is
-    // allocated.
-    unsafe {
-        command.pre_exec(reset);
+        // SAFETY: the handler does nothing, and an action that was there is put back.
+        let before = unsafe { sigaction(one, &to_nothing) }.expect("an action that may be changed");
+        if !matches!(before.handler(), SigHandler::SigIgn) {
+            // SAFETY: as above.
+            unsafe { sigaction(one, &before) }.expect("an action that may be changed");
+        }
     }
+    umask(Mode::S_IWGRP | Mode::S_IWOTH);
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -77,8 +77,6 @@ fn start_guard(id: &str, dir: &Path) -> Option<Guard> {
 
 /// Starts a program that outlives this one, outside the process group of the tests.
 fn start_outside(command: &mut Command) -> io::Result<Child> {
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
     // Of a test program that another one runs: the other one's guard leaves this program to its work.
     command.env_remove(RUN_VARIABLE);
     crate::command::start(command)

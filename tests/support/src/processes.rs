@@ -29,6 +29,12 @@ pub fn is_stopped(pid: u32) -> bool {
 
 /// The most memory that a process has used until now, KiB; `None` if there is none of this number.
 pub fn resident_kib(pid: u32) -> Option<usize> {
+    // A child shares this program's memory until it runs its own program, which can be a moment after it was
+    // started.
+    let program = |who: &str| fs::read_link(format!("/proc/{who}/exe")).ok();
+    if program(&pid.to_string())? == program("self")? {
+        return Some(0);
+    }
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()
