@@ -11,7 +11,9 @@ use super::FORMATS;
 use super::convert::{Conversion, ConversionOutput, ConvertError, ConvertRequest};
 use super::report_page::{PageData, PageTrace, TraceRole, begin_page, end_page};
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::measure::{Comparison, MeasureFilter, MeasureKind, MeasuredRun, RunMeter, RunSet, RunTimes};
+use crate::measure::{
+    Comparison, MeasureFilter, MeasureKind, MeasuredPart, MeasuredRun, RunMeter, RunSet, RunTimes,
+};
 use crate::text::file_name;
 use crate::timeline::{MergeError, MergeSummary, WindowRequest};
 use crate::tracks::TrackBuilder;
@@ -46,15 +48,18 @@ pub(super) fn measure_part(
     let (mut whole, summary) = measure(request, until)?;
     let range = summary.report.first_ts.zip(summary.report.last_ts);
     if request.window != WindowRequest::default() {
+        whole.part = MeasuredPart::Period;
         whole.total_ns = range.map_or(0, |(first, last)| last.saturating_sub(first));
         return Ok((whole, summary));
     }
-    let part = whole.launch.as_ref().map(|span| (span.from, span.to)).or(whole.stages);
-    let Some(((from, to), (first, _))) = part.filter(|(from, to)| from < to).zip(range) else {
+    let launch = whole.launch.as_ref().map(|span| (MeasuredPart::Launch, (span.from, span.to)));
+    let part = launch.or(whole.stages.map(|span| (MeasuredPart::MainThread, span)));
+    let Some(((part, (from, to)), (first, _))) = part.filter(|(_, (from, to))| from < to).zip(range) else {
         return Ok((whole, summary));
     };
-    let (part, _) = measure(ConvertRequest { window: window(from..to, first), ..request }, until)?;
-    let run = MeasuredRun { total_ns: to - from, launch: whole.launch, stages: whole.stages, ..part };
+    let (measured, _) = measure(ConvertRequest { window: window(from..to, first), ..request }, until)?;
+    let run =
+        MeasuredRun { part, total_ns: to - from, launch: whole.launch, stages: whole.stages, ..measured };
     Ok((run, summary))
 }
 

@@ -118,12 +118,19 @@ struct ComparisonRow {
     new_at_ns: Option<u64>,
 }
 
+/// The part that is measured of all these runs.
+fn part_text(old: &RunSet, new: &RunSet) -> &'static str {
+    let mut parts = old.runs.iter().chain(&new.runs).map(|run| run.part);
+    let first = parts.next().unwrap_or_default();
+    if parts.all(|part| part == first) { first.text() } else { "the part that is measured of each run" }
+}
+
 impl Comparison {
     pub fn new(old: &RunSet, new: &RunSet) -> Comparison {
         let total = ComparisonRow {
             old_at_ns: Some(0),
             new_at_ns: Some(0),
-            ..row("the whole run", "time of", &old.totals(), &new.totals())
+            ..row(part_text(old, new), "time of", &old.totals(), &new.totals())
         };
         let mut comparison = Comparison {
             old: old.head(),
@@ -246,7 +253,7 @@ fn row(name: &str, kind: &'static str, old: &RunValues, new: &RunValues) -> Comp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::run::Measure;
+    use crate::measure::run::{Measure, MeasuredPart};
 
     fn run(total_ns: u64, measures: &[(MeasureKind, &str, u64)]) -> MeasuredRun {
         let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, 1_000 + ns) };
@@ -280,6 +287,20 @@ mod tests {
             ]
         );
         assert_eq!((comparison.total.delta_ns, comparison.total.p), (50, None));
+    }
+
+    #[test]
+    fn the_total_is_named_for_the_part_that_is_measured() {
+        let name = |old: MeasuredPart, new: MeasuredPart| {
+            let of_part = |part| set("set", vec![MeasuredRun { part, ..run(100, &[]) }]);
+            Comparison::new(&of_part(old), &of_part(new)).total.name
+        };
+        assert_eq!(name(MeasuredPart::Launch, MeasuredPart::Launch), "the launch");
+        assert_eq!(name(MeasuredPart::Period, MeasuredPart::Period), "the period");
+        assert_eq!(
+            name(MeasuredPart::Launch, MeasuredPart::MainThread),
+            "the part that is measured of each run"
+        );
     }
 
     #[test]

@@ -31,5 +31,5 @@ pub(crate) use self::frame_figures::{
 pub(crate) use self::launch::{Cancelled, Cut, Launch, LaunchBegin, LaunchType, Rule, Stage};
 #[cfg(test)]
 pub(crate) use self::run::Measure;
-pub(crate) use self::run::{LaunchSpan, MeasuredRun, RunMeter, state_name};
+pub(crate) use self::run::{LaunchSpan, MeasuredPart, MeasuredRun, RunMeter, state_name};
 pub use self::run::{MeasureFilter, MeasureKind, RunTimes};

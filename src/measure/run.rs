@@ -57,11 +57,36 @@ impl Measure {
     }
 }
 
+/// The part of a run that is measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum MeasuredPart {
+    /// From the first event to the last one.
+    #[default]
+    Recording,
+    /// From the begin of the main thread's first slice to the end of its last one.
+    MainThread,
+    /// The launch of an app, or its part up to the slice that the user named.
+    Launch,
+    /// The period that the user named.
+    Period,
+}
+
+impl MeasuredPart {
+    pub fn text(self) -> &'static str {
+        match self {
+            MeasuredPart::Recording => "the whole recording",
+            MeasuredPart::MainThread => "the main thread's slices, from first to last",
+            MeasuredPart::Launch => "the launch",
+            MeasuredPart::Period => "the period",
+        }
+    }
+}
+
 /// All measures of one run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MeasuredRun {
-    /// From the begin of the first stage to the end of the last one; without stages from the first event to
-    /// the last one, ns.
+    pub part: MeasuredPart,
+    /// The length of that part, ns.
     pub total_ns: u64,
     /// The launch of an app, where Android's markers of one are there.
     pub launch: Option<LaunchSpan>,
@@ -285,6 +310,7 @@ impl TrackSink for RunMeter {
         let all = summary.report.last_ts.zip(summary.report.first_ts).map(|(last, first)| (first, last));
         let staged = main.and_then(|tid| self.staged.get(&tid).copied());
         self.run.stages = staged;
+        self.run.part = staged.map_or(MeasuredPart::Recording, |_| MeasuredPart::MainThread);
         self.run.total_ns = staged.or(all).map_or(0, |(from, to)| to.saturating_sub(from));
         let of_main = main.and_then(|tid| self.stages.remove(&tid)).unwrap_or_default();
         let states = main.and_then(|tid| self.states.remove(&tid)).unwrap_or_default();
