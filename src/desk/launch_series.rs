@@ -216,14 +216,13 @@ impl LaunchSeries<'_> {
         };
         let (mut outcome, delivered) = run_recorder(&run, target, output)?;
         say_without_frame_timeline(&mut outcome, recorder, &target.device);
-        if let Some(reason) = not_launched(&outcome) {
+        if let Some(reason) = outcome.json["not_launched"].as_str().map(str::to_owned) {
             let meanwhile =
                 format!("nothing was launched: {} is what was recorded meanwhile", output.display());
             // The reason is said once: as the first line.
             let rest = outcome.text.lines().filter(|line| !line.ends_with(&reason));
             let rest = rest.map(|line| format!("{line}\n")).collect::<String>();
             outcome.text = format!("nothing was launched: {reason}\n{rest}{meanwhile}\n");
-            outcome.json["not_launched"] = reason.into();
             return Ok((outcome, None));
         }
         if let Some(rights) = app.rights {
@@ -252,15 +251,6 @@ impl LaunchSeries<'_> {
         }
         Ok(())
     }
-}
-
-/// Why nothing was launched, in the words of the device's `launch`; `None` where the app did start.
-fn not_launched(outcome: &DeviceOutcome) -> Option<String> {
-    if outcome.completeness != Completeness::Failed {
-        return None;
-    }
-    let said = outcome.text.lines().find(|line| line.contains(" did not start: "))?;
-    Some(said.trim().trim_start_matches("tracebridge: ").to_owned())
 }
 
 /// The output of one launch: the output itself, if there is one launch alone, else with the app's label (of
@@ -536,11 +526,6 @@ mod tests {
     #[test]
     fn a_launch_that_am_refused_has_nothing_to_measure() {
         let refused = "tracebridge: com.a/.Main did not start: Error type 3\nx.dat (trace.dat, 1 kB)\n";
-        let reason = not_launched(&outcome(Completeness::Failed, refused));
-        assert_eq!(reason.as_deref(), Some("com.a/.Main did not start: Error type 3"));
-        assert_eq!(not_launched(&outcome(Completeness::Complete, refused)), None);
-        let ended = "the recording ended (time) before the launch of com.a/.Main did\n";
-        assert_eq!(not_launched(&outcome(Completeness::Failed, ended)), None);
         let mut apps = request(None, 1).apps();
         apps[0].failed = 1;
         let mut results = SeriesResults::default();

@@ -117,6 +117,8 @@ struct LaunchSummary<'a> {
     recording: Option<&'a RecordingSummary>,
     /// `None` for a launch that failed.
     app_start: Option<&'a LaunchReport>,
+    /// Why Android did not start the app; `None` where it did.
+    not_launched: Option<String>,
 }
 
 /// Prints the recording and the launch.
@@ -128,7 +130,8 @@ fn print(
     let to_stdout = recording.is_none_or(|summary| !summary.is_on_stdout());
     let text = if json {
         let app_start = launch.as_ref().ok();
-        serde_json::to_string(&LaunchSummary { recording, app_start })? + "\n"
+        let not_launched = launch.as_ref().err().filter(|error| error.is_refusal()).map(ToString::to_string);
+        serde_json::to_string(&LaunchSummary { recording, app_start, not_launched })? + "\n"
     } else {
         recording.map(RecordingSummary::text).unwrap_or_default()
     };

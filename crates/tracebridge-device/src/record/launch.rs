@@ -90,6 +90,12 @@ pub(crate) enum LaunchError {
 }
 
 impl LaunchError {
+    /// Whether Android has not started the app.
+    pub(crate) fn is_refusal(&self) -> bool {
+        let LaunchError::Activity(error) = self else { return false };
+        matches!(error, ActivityError::NotStarted { .. } | ActivityError::UnknownOption { .. })
+    }
+
     /// The error with the reason for the end of the recording, which the launch itself does not know.
     fn ended_by(self, reason: &RecordingEndReason) -> LaunchError {
         match self {
