@@ -53,7 +53,7 @@ pub mod internals {
         pub use crate::measure::{MeasureKind, RunTimes};
     }
     pub use crate::trace_dat::recorder_stream::RecorderStream;
-    pub use crate::trace_dat::{CpuData, Metadata, file_format, write_v7};
+    pub use crate::trace_dat::{CpuData, Metadata, option, write_v7};
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub use tracebridge_device::internals::{SettingsText, atrace_options, read_settings_text};
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -168,7 +168,7 @@ fn open_ring() -> File {
 
 /// Waits until the recorder has read the records of the block of this thread.
 fn wait_until_read(ring: &File, tid: i32) {
-    // The layout is that of ring/layout.rs in tracebridge-markers: behind the head, each block's control.
+    // The layout is that of ring/mod.rs in tracebridge-markers: behind the head, each block's control.
     const CONTROLS: u64 = 4096;
     const CONTROL_BYTES: usize = 128;
     const WRITTEN: usize = 4;

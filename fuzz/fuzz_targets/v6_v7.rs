@@ -7,7 +7,7 @@ use std::io::{self, Cursor};
 use libfuzzer_sys::fuzz_target;
 use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, Order, ReadReport, Sink, ThreadInfo, event_catalog};
-use tracebridge::internals::{CpuData, Metadata, file_format::option, write_v7};
+use tracebridge::internals::{CpuData, Metadata, option, write_v7};
 
 #[path = "../../tests/support/src/foreign_dat.rs"]
 mod foreign_dat;

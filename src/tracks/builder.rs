@@ -19,7 +19,7 @@ use crate::formats::{
     TrackEvent, TrackEventKind, TrackOwner,
 };
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::ftrace::softirq;
+use crate::ftrace::softirq_name;
 use crate::ftrace::task_state::TaskState;
 use crate::timeline::{
     DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
@@ -331,7 +331,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         vec: usize,
     ) -> io::Result<()> {
         let vec = event.int(kind, vec).unwrap_or(-1);
-        let name = softirq::name(vec).unwrap_or("softirq");
+        let name = softirq_name(vec).unwrap_or("softirq");
         self.begin_irq(event, format!("softirq {name}"))
     }
 

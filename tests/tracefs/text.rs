@@ -10,7 +10,7 @@ use support::Command;
 
 use nix::time::{ClockId, clock_gettime};
 
-use tracebridge::internals::{CpuData, Metadata, file_format::option};
+use tracebridge::internals::{CpuData, Metadata, option};
 
 use crate::tracefs_fixture::{Instance, Machine, machine};
 

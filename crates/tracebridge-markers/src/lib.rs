@@ -68,7 +68,7 @@ pub mod internals {
     /// The ring that markers go to without a system call.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub mod ring {
-        pub use crate::ring::{BlockDamage, Record, RecordFault, RingRecords, Stamp, layout, record};
+        pub use crate::ring::*;
         pub use crate::system::RingMap;
     }
     /// The tags, and the properties of Android that switch them on.

@@ -14,11 +14,10 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::gettid;
 
 use super::encode::{MAX_LEN, Pieces};
-use super::ring::Stamp;
-use super::ring::layout::{
-    BLOCK_BYTES, BLOCK_WORDS, BLOCKS, Control, MEMFD_NAME, RING_BYTES, RingMemory, WRITING,
-};
 use super::ring::record::{THREAD, first_word, fixed_words, has_number};
+use super::ring::{
+    BLOCK_BYTES, BLOCK_WORDS, BLOCKS, Control, MEMFD_NAME, RING_BYTES, RingMemory, Stamp, WRITING,
+};
 use super::system::{OWN_RING, RingMap, above_standard_files, thread_name};
 use crate::counter;
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, 
 use nix::libc;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::ring::layout::{RING_BYTES, RingMemory};
+use crate::ring::{RING_BYTES, RingMemory};
 
 /// The value of the CPU's counter: CNTVCT_EL0.
 #[cfg(target_arch = "aarch64")]

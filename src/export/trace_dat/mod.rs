@@ -20,8 +20,7 @@ use crate::ftrace::page_format::MAX_CPUS;
 use crate::ftrace::page_writer::{self, LONG_BYTES, MAX_RECORD_BYTES, PAGE_BYTES, PageWriter};
 use crate::output_file::{Readers, create_beside};
 use crate::timeline::{DataCounts, DataKind, MergeSummary, TimelineSink};
-use crate::trace_dat::file_format::option;
-use crate::trace_dat::{CpuData, Metadata, RecorderInfo, trace_clock_option};
+use crate::trace_dat::{CpuData, Metadata, RecorderInfo, option, trace_clock_option};
 use crate::tracks::thread_names::ThreadNames;
 
 /// Makes an exporter that writes a trace.dat to `out`.

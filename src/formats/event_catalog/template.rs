@@ -7,7 +7,7 @@
 //! no field holds.
 
 use crate::formats::{Event, EventType, Field, FieldType, Value};
-use crate::ftrace::{softirq, task_state};
+use crate::ftrace::{SOFTIRQ_NAMES, task_state};
 
 /// The most fields that an event of the catalog has.
 pub(crate) const MAX_FIELDS: usize = 32;
@@ -230,7 +230,7 @@ impl ValueFormat {
             "p" => ValueFormat::Pointer,
             "state" => ValueFormat::State,
             "softirq" => {
-                ValueFormat::Names((0..).zip(softirq::NAMES.map(|name| name.as_bytes().into())).collect())
+                ValueFormat::Names((0..).zip(SOFTIRQ_NAMES.map(|name| name.as_bytes().into())).collect())
             }
             "dev" => ValueFormat::Dev(b','),
             "kdev" => ValueFormat::Dev(b':'),

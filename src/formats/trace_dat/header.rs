@@ -13,7 +13,7 @@ use crate::formats::{Damage, Head, Release};
 use crate::ftrace::print_fmt::{Loader, Symbolizer};
 use crate::ftrace::{Endian, EventFormat, PageLayout};
 use crate::trace_dat::RecorderInfo;
-use crate::trace_dat::file_format::{HEADER_EVENT, HEADER_PAGE, option};
+use crate::trace_dat::{HEADER_EVENT, HEADER_PAGE, option};
 
 /// An opened trace.dat, of which only the header is read.
 pub struct TraceDat<'a> {

@@ -20,7 +20,7 @@ use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{Damage, FormatError, Head, OpenedInput, Order, ReadReport, Recording, Sink};
 use crate::ftrace::page_format::{MAX_CPUS, is_sub_buffer_size};
 use crate::ftrace::{Endian, PageLayout};
-use crate::trace_dat::file_format::{
+use crate::trace_dat::{
     MAGIC, SECTION_COMPRESSED, SECTION_HEADER_BYTES, V6_FLYRECORD, V6_LATENCY, V6_OPTIONS, option,
 };
 

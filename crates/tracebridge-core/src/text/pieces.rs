@@ -5,6 +5,9 @@
 //! stays in a register, and a piece is copied at a fixed length, which takes a few instructions. A copy of
 //! any other length takes a call, so that [`InlineBytes`] has bytes that are copied often at a fixed length.
 
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::{digits, until_nul};
 
 /// The pieces are appended once they have more bytes than this: about one line.
@@ -181,6 +184,56 @@ impl<const N: usize> InlineBytes<N> {
     }
 }
 
+// Caches the texts of numbers that cost much to print: addresses, whose symbols are searched for, and flags
+// with names.
+//
+// Events come from few places in the kernel and have few combinations of flags, so most texts are printed
+// again soon.
+
+/// log2 of the number of texts that each thread keeps.
+const CACHE_BITS: u32 = 11;
+
+/// The key of a cached text: the [`render_id`] of the source of names, the way of printing, and the number.
+/// The way of printing is a [`render_id`] too, or 0 or 1 for symbols without and with their offset.
+pub(crate) type RenderKey = (u64, u64, u64);
+
+/// Returns an id that no other caller in this process gets. Ids are larger than 1.
+pub(crate) fn render_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(2);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+thread_local! {
+    static CACHE: RefCell<Vec<(RenderKey, InlineBytes<40>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `with` with the text of `key`. Where the cache does not have the text, `make` appends it to an empty
+/// one. `None` where `make` fails.
+#[inline]
+pub(crate) fn with_rendered(
+    key: RenderKey,
+    make: impl FnOnce(&mut Vec<u8>) -> Option<()>,
+    with: impl FnOnce(&InlineBytes<40>),
+) -> Option<()> {
+    let mixed = (key.1 ^ key.2.rotate_left(8)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let slot = (mixed >> (u64::BITS - CACHE_BITS)) as usize;
+    CACHE.with_borrow_mut(|cache| {
+        if cache.is_empty() {
+            cache.resize_with(1 << CACHE_BITS, Default::default);
+        }
+        let (cached_key, text) = &mut cache[slot];
+        // The keys of empty slots are all 0. No other key is: no id is 0.
+        if *cached_key != key {
+            let mut made = Vec::new();
+            make(&mut made)?;
+            text.set(&made);
+            *cached_key = key;
+        }
+        with(text);
+        Some(())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,5 +314,29 @@ mod tests {
             line.long();
             assert_eq!(String::from_utf8(out).unwrap(), format!("{v} {} {v:x}", (v as i64).wrapping_neg()));
         }
+    }
+
+    #[test]
+    fn a_text_is_made_once_and_a_failure_is_not_cached() {
+        let key = (render_id(), render_id(), 7);
+        let mut out = Vec::new();
+        assert_eq!(with_rendered(key, |_| None, |_| unreachable!()), None);
+        for round in 0..2 {
+            let mut made = 0;
+            let make = |text: &mut Vec<u8>| {
+                made += 1;
+                text.extend_from_slice(b"seven ");
+                Some(())
+            };
+            with_rendered(key, make, |text| text.push(&mut out));
+            assert_eq!(made, usize::from(round == 0));
+        }
+        assert_eq!(out, b"seven seven ");
+        let make = |text: &mut Vec<u8>| {
+            text.extend_from_slice(b"eight");
+            Some(())
+        };
+        with_rendered((key.0, key.1, 8), make, |text| text.push(&mut out));
+        assert_eq!(out, b"seven seven eight");
     }
 }

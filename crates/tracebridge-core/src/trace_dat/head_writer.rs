@@ -1,6 +1,6 @@
 //! Encodes the head of a trace.dat v6: everything before the pages of the CPUs.
 
-use super::file_format::{HEADER_EVENT, HEADER_PAGE, MAGIC, V6_FLYRECORD, V6_OPTIONS, option};
+use super::{HEADER_EVENT, HEADER_PAGE, MAGIC, V6_FLYRECORD, V6_OPTIONS, option};
 use crate::ftrace::EventFormat;
 
 /// The contents of the head of a trace.dat.

@@ -90,7 +90,7 @@ pub struct EventCost {
 }
 
 /// Facts that tracebridge's recorder stores beyond trace-cmd's format: the payload of the option
-/// [`CLOCK_SNAPSHOTS`](super::file_format::option::CLOCK_SNAPSHOTS), as JSON.
+/// [`CLOCK_SNAPSHOTS`](super::option::CLOCK_SNAPSHOTS), as JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecorderInfo {
     /// Whether the recorder ended the file. It is false in a file that a killed recorder left behind.

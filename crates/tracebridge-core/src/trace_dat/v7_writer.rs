@@ -12,8 +12,8 @@ use std::io::{self, Cursor, Seek, SeekFrom, Write};
 
 use ruzstd::encoding::{CompressionLevel, FrameCompressor, Matcher, Sequence};
 
-use super::file_format::{MAGIC, SECTION_COMPRESSED, option};
 use super::head_writer::{CpuData, HeadParts, Slot};
+use super::{MAGIC, SECTION_COMPRESSED, option};
 
 /// The bytes of a v6 head that hold the byte order, the size of a `long` and the page size.
 const MACHINE_RANGE: std::ops::Range<usize> = MAGIC.len() + 2..MAGIC.len() + 8;

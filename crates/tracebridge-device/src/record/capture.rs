@@ -472,8 +472,7 @@ fn output_error(path: &Path, source: io::Error) -> RecordError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace_dat::Metadata;
-    use crate::trace_dat::file_format::option;
+    use crate::trace_dat::{Metadata, option};
 
     const PAGE: usize = 4096;
 

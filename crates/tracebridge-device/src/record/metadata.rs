@@ -2,16 +2,14 @@
 //! names of threads and processes. Parts that are known only at the end have room in the head.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use super::tracefs::read_whole;
 use super::tracefs_config::AppliedConfig;
 use super::{EventName, RecordError, Tracefs};
 use crate::ftrace::{Endian, PageLayout, builtin_formats};
-use crate::trace_dat::file_format::option;
-use crate::trace_dat::{Metadata, RecorderInfo, RingsInfo, trace_clock_option};
+use crate::trace_dat::{Metadata, RecorderInfo, RingsInfo, option, trace_clock_option};
 
 /// The smallest page that a kernel's ring buffer can have, bytes.
 const MIN_PAGE_BYTES: u32 = 512;

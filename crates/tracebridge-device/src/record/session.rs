@@ -10,23 +10,20 @@ use std::time::Duration;
 
 use super::capture::{CaptureFile, CaptureTarget, FinalState, RecordingOutput};
 use super::cpu_reader::{CpuReadCount, CpuReaders, CpuStats, EventIds, ReadLimit};
-use super::event_cost;
 use super::events::AskedEvents;
 use super::interruptible_writer::WriteTimeout;
-use super::machine_facts;
 use super::metadata::{self, TaskNames};
 use super::rings::Rings;
 use super::stream_output::StreamOutput;
 use super::tracefs_config::AppliedConfig;
-use super::{RecordError, SettingsGuard, Tracefs, clocks};
+use super::{RecordError, SettingsGuard, Tracefs, clocks, event_cost, machine_facts};
 use crate::android::Properties;
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::PageLayout;
 use crate::step_log::print_step;
-use crate::trace_dat::file_format::option;
 use crate::trace_dat::recording_summary::{CpuSummary, RecordingSummary, RingsSummary};
 use crate::trace_dat::{
-    CpuLoss, CpuRecorded, DatHead, MachineFacts, Metadata, RecorderInfo, RingsInfo, Slot, no_event_of,
+    CpuLoss, CpuRecorded, DatHead, MachineFacts, Metadata, RecorderInfo, RingsInfo, Slot, no_event_of, option,
 };
 
 /// A trace buffer that is being read into an output.

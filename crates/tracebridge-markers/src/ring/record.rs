@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use super::layout::MAX_NAME_BYTES;
+use super::MAX_NAME_BYTES;
 use crate::Marker;
 
 /// The kind of the record with which a thread begins to use a block. Its number is the thread id, and in the

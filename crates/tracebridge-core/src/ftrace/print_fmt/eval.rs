@@ -6,10 +6,10 @@
 //! Documentation/core-api/printk-formats.rst defines them. vbin_printf() and bstr_printf() in the kernel's
 //! lib/vsprintf.c define how arguments are packed.
 
+use super::Symbolizer;
 use super::byte_text::{bitmap, bitmap_list, hex_bytes, ipv4, ipv6, sockaddr, uuid};
 use super::expr::{BinaryOp, CType, Expr, IntType, Num};
 use super::spec::{self, ConversionKind, ConversionSpec, FormatPiece, TextLayout, WidthSource};
-use super::symbolizer::Symbolizer;
 use crate::ftrace::{Endian, Value};
 use crate::text::digits::{self, push_hex, push_hex_padded};
 use crate::text::until_nul;

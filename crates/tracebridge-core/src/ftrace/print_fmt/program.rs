@@ -3,11 +3,10 @@
 use super::eval::{self, Evaluator};
 use super::expr::{CType, Expr, Num};
 use super::spec::{self, ConversionKind, ConversionSpec, FormatPiece, TextLayout, WidthSource};
-use super::symbolizer::Symbolizer;
-use super::{PrintFmtError, byte_text, parse};
+use super::{PrintFmtError, Symbolizer, byte_text, parse};
 use crate::ftrace::{Endian, EventType, Field, FieldType, Value};
-use crate::text::pieces::{InlineBytes, PieceRoom, PieceWriter};
-use crate::text::{digits, render_cache};
+use crate::text::digits;
+use crate::text::pieces::{InlineBytes, PieceRoom, PieceWriter, render_id, with_rendered};
 
 /// The program that a print format is compiled to.
 #[derive(Debug, Clone)]
@@ -296,7 +295,7 @@ impl Op {
                     value.sole_input().and_then(|field| IntLoad::find(&Expr::Field(field.clone()), &spec));
                 return match number {
                     Some(load) => {
-                        Op::NumberText { load, text: Box::new(NumberText { id: render_cache::id(), value }) }
+                        Op::NumberText { load, text: Box::new(NumberText { id: render_id(), value }) }
                     }
                     None => Op::PlainText(Box::new(value)),
                 };
@@ -325,7 +324,7 @@ impl Op {
             Op::NumberText { load, text } => {
                 let key = (symbolizer.id, text.id, load.whole(data, endian)? as u64);
                 let make = |out: &mut Vec<u8>| Evaluator { data, endian, symbolizer }.text(&text.value, out);
-                render_cache::with(key, make, |text| line.text(text))?;
+                with_rendered(key, make, |text| line.text(text))?;
             }
             Op::Symbol { load, with_offset } => {
                 let address = load.value(data, endian)? as u64;

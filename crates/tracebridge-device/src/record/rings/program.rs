@@ -14,8 +14,9 @@ use super::pages::Pending;
 use super::search::CheckedRing;
 use super::times::{self, BoottimeLine};
 use crate::markers::MAX_LEN;
-use crate::markers::internals::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, WRITING};
-use crate::markers::internals::ring::{BlockDamage, RingRecords, Stamp};
+use crate::markers::internals::ring::{
+    BLOCK_BYTES, BLOCK_WORDS, BLOCKS, BlockDamage, RingRecords, Stamp, WRITING,
+};
 use crate::trace_dat::recording_summary::{ProgramSummary, ThreadSummary};
 
 /// How long the markers of other threads wait for a thread that was interrupted while it wrote one.
@@ -46,7 +47,7 @@ pub(super) struct Program {
     /// Markers stamped before this, in the clock of the recorder's stamps, are an earlier recording's.
     since: u64,
     blocks: Vec<Block>,
-    /// [`Head::unowned`](crate::markers::internals::ring::layout::Head::unowned) when it was last read.
+    /// [`Head::unowned`](crate::markers::internals::ring::Head::unowned) when it was last read.
     unowned: u32,
     /// Markers that no block was free for.
     pub(super) without_block: u64,
@@ -476,8 +477,7 @@ pub(super) mod tests {
     use super::super::search;
     use super::*;
     use crate::counter;
-    use crate::markers::internals::ring::layout::{MEMFD_NAME, RING_BYTES};
-    use crate::markers::internals::ring::{Record, RingMap};
+    use crate::markers::internals::ring::{MEMFD_NAME, RING_BYTES, Record, RingMap};
 
     /// A ring of this process, and the link to it.
     pub(in super::super) fn ring_file() -> (File, PathBuf) {

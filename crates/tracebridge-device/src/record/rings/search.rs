@@ -17,8 +17,7 @@ use nix::fcntl::{FcntlArg, Flock, FlockArg, SealFlag, fcntl};
 use nix::libc;
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 
-use crate::markers::internals::ring::RingMap;
-use crate::markers::internals::ring::layout::MEMFD_NAME;
+use crate::markers::internals::ring::{MEMFD_NAME, RingMap};
 
 /// A process of less than this age is looked at each time: it may be about to write its first marker.
 const YOUNG: Duration = Duration::from_secs(2);
@@ -212,7 +211,7 @@ fn user_of(pid: i32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::markers::internals::ring::layout::RING_BYTES;
+    use crate::markers::internals::ring::RING_BYTES;
     use nix::sys::memfd::{MFdFlags, memfd_create};
 
     #[test]
