@@ -3,7 +3,6 @@
 //! [`DoctorReport`] is the whole report that `doctor` prints.
 
 mod categories;
-mod causes;
 mod paths;
 
 use std::fs;
@@ -18,8 +17,7 @@ use crate::record::saved_settings::{SettingsFileReport, StateDir, list_settings_
 use crate::record::tracefs_config::choose_clock;
 use crate::record::{Tracefs, parse_choices};
 
-pub(crate) use categories::CategoryReport;
-pub(crate) use causes::CauseReport;
+pub(crate) use categories::{CategoryReport, CauseReport};
 pub(crate) use paths::{FilePurpose, PathReport};
 
 /// The report of what this device or host permits. Its JSON form is part of the command line's interface.
@@ -163,7 +161,7 @@ pub(crate) fn examine(tracefs: Option<&Path>, state_dir: Option<&Path>, scope: S
             Some(root) => paths::examine(root, &StateDir::likely_path(state_dir), &identity),
             None => Vec::new(),
         },
-        causes: causes::examine(&categories),
+        causes: categories::told_causes(&categories),
         categories,
         tracing_on: read("tracing_on").trim().parse::<u8>().ok().map(|on| on != 0),
         tracers: if may_see_tracers { parse_choices(&read("available_tracers")).0 } else { Vec::new() },
