@@ -11,16 +11,14 @@ mod info;
 mod interrupt;
 mod log_output;
 mod merge;
-mod messages;
-mod old_names;
 mod profile;
-mod profile_files;
 mod profile_options;
 mod progress_bar;
 mod report;
 mod usage_error;
 mod why;
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -29,11 +27,10 @@ use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::{Exit, units};
-use crate::console::TerminalWriter;
+use crate::console::{TerminalWriter, complain};
 use crate::formats::unpack_budget::UnpackLimit;
+pub use dmtracedump::translate;
 use progress_bar::ProgressBar;
-
-pub use old_names::translate;
 pub use usage_error::print_usage_error;
 
 /// The commands of the host.
@@ -76,9 +73,9 @@ impl HostCommand {
 
 /// Runs `profile`, once its options go together.
 fn run_profile(mut args: profile::ProfileArgs) -> anyhow::Result<Exit> {
-    profile_files::take_output(&mut args)?;
+    profile_options::take_output(&mut args)?;
     profile_options::check(&args)?;
-    profile_files::check_endings(&args)?;
+    profile_options::check_endings(&args)?;
     profile::run(args)
 }
 
@@ -207,6 +204,34 @@ fn print_list(out: &mut dyn Write, mut lines: impl ExactSizeIterator<Item = Stri
     }
 }
 
+/// Prints messages about files on standard error.
+#[derive(Default)]
+struct Messages {
+    /// The file that the message before was about.
+    file: Option<String>,
+    said: HashSet<(String, String)>,
+}
+
+impl Messages {
+    /// Prints a message about a file, unless it has been printed before.
+    fn say(&mut self, file: &str, text: &str) {
+        if let Some(line) = self.line(file, text) {
+            complain(format_args!("{line}"));
+        }
+    }
+
+    fn line(&mut self, file: &str, text: &str) -> Option<String> {
+        if !self.said.insert((file.to_owned(), text.to_owned())) {
+            return None;
+        }
+        if self.file.as_deref() == Some(file) {
+            return Some(format!("  {text}"));
+        }
+        self.file = Some(file.to_owned());
+        Some(format!("tracebridge: {file}: {text}"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,5 +247,16 @@ mod tests {
         assert!(verbose(&["tracebridge", "adb", "record", "sched", "--verbose"]));
         assert!(verbose(&["tracebridge", "adb", "-v", "profile", "start", "com.a"]));
         assert!(!verbose(&["tracebridge", "adb", "record", "sched"]));
+    }
+
+    #[test]
+    fn a_message_is_printed_once_and_names_a_file_that_is_new() {
+        let mut messages = Messages::default();
+        let mut line = |file, text| messages.line(file, text);
+        assert_eq!(line("a", "one"), Some("tracebridge: a: one".into()));
+        assert_eq!(line("a", "two"), Some("  two".into()));
+        assert_eq!(line("a", "one"), None);
+        assert_eq!(line("b", "one"), Some("tracebridge: b: one".into()));
+        assert_eq!(line("a", "three"), Some("tracebridge: a: three".into()));
     }
 }

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
-use super::MemoryArgs;
 use super::dmtracedump::ClockArg;
-use super::messages::Messages;
 use super::progress_bar::ProgressBar;
 use super::report::say_what_was_taken;
+use super::{MemoryArgs, Messages};
 use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::profile::{

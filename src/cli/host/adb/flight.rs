@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::forwarded::Forwarded;
-use super::recorder_args::{device_args, name_args};
+use super::forwarded::{Forwarded, device_args, name_args};
 use super::results::print;
-use super::target::TargetArgs;
-use super::terminal::TERMINAL;
+use super::{TERMINAL, TargetArgs};
 use crate::cli::Exit;
 use crate::cli::recording_flags::{ContentArgs, RecordSelection, TraceBufferArgs};
 use crate::desk;

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Command};
 
-use super::forwarded::{Forwarded, GivenFlag};
-use super::recorder_args::{RecorderArg, device_args, trace_selection};
+use super::forwarded::{Forwarded, GivenFlag, RecorderArg, device_args, trace_selection};
 use super::results::print_and_open;
-use super::target::TargetArgs;
-use super::terminal::TERMINAL;
+use super::{TERMINAL, TargetArgs};
 use crate::cli::Exit;
 use crate::cli::host::merge::conversion_error;
 use crate::cli::host::{files_in, interrupt};

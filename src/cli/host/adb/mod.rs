@@ -1,24 +1,27 @@
 //! `adb`: the commands that work on attached devices from this machine. Each declares its flags, calls a
-//! function of the room `desk`, and prints the results.
+//! function of the room `desk`, and prints the results. The commands with few flags are here: `pull`, `mark`,
+//! `doctor`, `list`, `push` and `clean`.
 
 mod devices;
 mod flight;
 mod forwarded;
-mod install;
 mod launch;
-mod mark;
 mod profile;
-mod pull;
 mod record;
-mod recorder_args;
-mod report;
 mod results;
-mod target;
-mod terminal;
+
+use std::any::Any;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use crate::cli::Exit;
+use crate::cli::host::interrupt;
+use crate::cli::host::progress_bar::ProgressBar;
+use crate::console::complain;
+use crate::desk::{self, PullRequest, Targets, UserInterface};
+use results::print;
 
 /// Record on attached Android devices from this machine: pushes, records, pulls, verifies and converts
 ///
@@ -46,15 +49,15 @@ enum AdbCommand {
     Record(Box<record::RecordArgs>),
     Launch(Box<launch::LaunchArgs>),
     Profile(profile::AppProfileArgs),
-    Pull(pull::PullArgs),
+    Pull(PullArgs),
     Start(Box<flight::StartArgs>),
     Dump(flight::DumpArgs),
     Stop(flight::StopArgs),
-    Mark(mark::MarkArgs),
-    Doctor(report::DoctorArgs),
-    List(report::ListArgs),
-    Push(install::PushArgs),
-    Clean(install::CleanArgs),
+    Mark(MarkArgs),
+    Doctor(DoctorArgs),
+    List(ListArgs),
+    Push(PushArgs),
+    Clean(CleanArgs),
 }
 
 /// Runs `adb …`.
@@ -64,14 +67,200 @@ pub fn run(args: AdbArgs) -> anyhow::Result<Exit> {
         AdbCommand::Record(args) => record::run(&args),
         AdbCommand::Launch(args) => launch::run(&args),
         AdbCommand::Profile(args) => profile::run(&args),
-        AdbCommand::Pull(args) => pull::run(&args),
+        AdbCommand::Pull(args) => pull(&args),
         AdbCommand::Start(args) => flight::start(&args),
         AdbCommand::Dump(args) => flight::dump(&args),
         AdbCommand::Stop(args) => flight::stop(&args),
-        AdbCommand::Mark(args) => mark::run(&args),
-        AdbCommand::Doctor(args) => report::doctor(&args),
-        AdbCommand::List(args) => report::list(&args),
-        AdbCommand::Push(args) => install::push(&args),
-        AdbCommand::Clean(args) => install::clean(&args),
+        AdbCommand::Mark(args) => mark(&args),
+        AdbCommand::Doctor(args) => doctor(&args),
+        AdbCommand::List(args) => list(&args),
+        AdbCommand::Push(args) => push(&args),
+        AdbCommand::Clean(args) => clean(&args),
     }
+}
+
+/// The devices, how root is asked for on them, and how the results are printed.
+#[derive(Debug, Args)]
+struct TargetArgs {
+    /// These devices, as `adb devices` names them. Default: ANDROID_SERIAL, else the only one
+    #[arg(long, short, value_name = "SERIAL", value_delimiter = ',', conflicts_with = "all")]
+    serial: Vec<String>,
+    /// All devices that are attached, at the same time
+    #[arg(long)]
+    all: bool,
+    /// Have adbd start anew as root first (`adb root`; userdebug and eng builds). It stays root afterwards
+    #[arg(long)]
+    root: bool,
+    /// Print JSON: one object a line, one for each device
+    #[arg(long)]
+    json: bool,
+}
+
+impl TargetArgs {
+    /// The devices that the flags select.
+    fn targets(&self) -> Targets {
+        Targets { serials: self.serial.clone(), all: self.all, become_root: self.root }
+    }
+}
+
+/// Messages on standard error, progress bars if that is a terminal, and Ctrl-C or a signal as the wish to
+/// end.
+const TERMINAL: Terminal = Terminal;
+
+/// See [`TERMINAL`].
+struct Terminal;
+
+impl UserInterface for Terminal {
+    fn wants_end(&self) -> bool {
+        interrupt::has_come()
+    }
+
+    fn show_message(&self, text: &str) {
+        complain(format_args!("{text}"));
+    }
+
+    fn show_recording(&self, serial: &str) {
+        if io::stderr().is_terminal() {
+            complain(format_args!("recording on {serial}; Ctrl-C ends the recording"));
+        }
+    }
+
+    fn show_progress(&self, files: &[PathBuf]) -> Box<dyn Any> {
+        Box::new(ProgressBar::of(files))
+    }
+}
+
+/// Write atrace markers on a device, into the recording that is on
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The words are those of `tracebridge mark` (see its --help): begin NAME, end, instant TEXT, counter NAME VALUE, …
+With - they come from standard input, a line each, up to its end. A marker's time is that of its arrival on the device.
+
+  tracebridge adb mark instant 'test 7 starts'
+  tracebridge adb mark --all counter battery_mV 3870
+  { echo begin test 7; ./test-7; echo end; } | tracebridge adb mark -")]
+pub struct MarkArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// The marker, as words of `tracebridge mark`
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "MARKER")]
+    marker: Vec<String>,
+}
+
+/// Runs `adb mark`.
+pub fn mark(args: &MarkArgs) -> anyhow::Result<Exit> {
+    print(desk::mark(&args.marker, &args.target.targets(), &TERMINAL), args.target.json)
+}
+
+/// Say what a device permits: tracefs, clocks, files, categories, and why not the rest
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 where something can be recorded, else 1.")]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// List the categories that a device supports and, for the rest, why not
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 where some category works, else 1.")]
+pub struct ListArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs `adb doctor`.
+pub fn doctor(args: &DoctorArgs) -> anyhow::Result<Exit> {
+    report("doctor", &args.target)
+}
+
+/// Runs `adb list`.
+pub fn list(args: &ListArgs) -> anyhow::Result<Exit> {
+    report("list", &args.target)
+}
+
+fn report(command: &str, target: &TargetArgs) -> anyhow::Result<Exit> {
+    print(desk::report(command, target.json, &target.targets(), &TERMINAL), target.json)
+}
+
+/// Put the tracebridge binary on a device, at /data/local/tmp/tracebridge, unless it is there
+///
+/// The other commands do that themselves. The binary is compared by its SHA-256, verified after the push, and
+/// run once before it gets its name.
+#[derive(Debug, Args)]
+pub struct PushArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Push the binary for this ABI: arm64-v8a, armeabi-v7a, x86_64, x86 (armeabi-v7a runs on arm64 devices
+    /// too). Default: the device's own
+    #[arg(long, value_name = "ABI")]
+    abi: Option<String>,
+}
+
+/// End what tracebridge has left running on a device, put the kernel's settings back, and remove its files
+///
+/// While recordings are there that nobody has fetched, nothing is done: `tracebridge adb pull --resume`
+/// fetches them.
+#[derive(Debug, Args)]
+pub struct CleanArgs {
+    /// Remove recordings, too, that nobody has fetched
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs `adb push`.
+pub fn push(args: &PushArgs) -> anyhow::Result<Exit> {
+    print(desk::push(args.abi.as_deref(), &args.target.targets(), &TERMINAL), args.target.json)
+}
+
+/// Runs `adb clean`.
+pub fn clean(args: &CleanArgs) -> anyhow::Result<Exit> {
+    print(desk::clean(args.force, &args.target.targets(), &TERMINAL), args.target.json)
+}
+
+/// Pull files from a device, or fetch what recordings have left there
+///
+/// A pulled file is compared with the device's by its length and its SHA-256, and removed on the device only
+/// after that. Without FILE, lists the recordings that are on the device; --resume fetches and converts them
+/// as `adb record` would have, those that are still running when they have ended. It replaces no file: where
+/// one has the name of a recording, the recording gets a number (`trace-2.dat`).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  tracebridge adb pull /data/local/tmp/x.dat --to out
+  tracebridge adb pull                  (which recordings are on the device?)
+  tracebridge adb pull --resume         (after a lost connection)")]
+pub struct PullArgs {
+    /// A path on the device; a name without a slash is in /data/local/tmp
+    #[arg(value_name = "FILE", conflicts_with = "resume")]
+    files: Vec<String>,
+    /// Put the files into this directory, which is made if it is missing
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    to: PathBuf,
+    /// Do not remove the files on the device
+    #[arg(long)]
+    keep: bool,
+    /// Fetch what recordings have left on the device, under the names that they were to have
+    #[arg(long)]
+    resume: bool,
+    /// With --resume, replace files here that have the names of recordings
+    #[arg(long, requires = "resume")]
+    force: bool,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs `adb pull`.
+pub fn pull(args: &PullArgs) -> anyhow::Result<Exit> {
+    let targets = args.target.targets();
+    let request = PullRequest { directory: args.to.clone(), keep: args.keep, replace: args.force };
+    let results = if args.resume {
+        interrupt::hold_first();
+        desk::resume(&request, &targets, &TERMINAL)
+    } else if args.files.is_empty() {
+        desk::list_recordings(&targets, &TERMINAL)
+    } else {
+        desk::pull(&request, &args.files, &targets, &TERMINAL)
+    };
+    print(results, args.target.json)
 }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::results::print;
-use super::target::TargetArgs;
-use super::terminal::TERMINAL;
+use super::{TERMINAL, TargetArgs};
 use crate::cli::Exit;
 use crate::desk::{self, ProfilerRequest};
 

@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::forwarded::{Forwarded, GivenFlag};
-use super::recorder_args::{RecorderArg, device_args, kept, name_args, trace_selection};
+use super::forwarded::{Forwarded, GivenFlag, RecorderArg, device_args, kept, name_args, trace_selection};
 use super::results::print_and_open;
-use super::target::TargetArgs;
-use super::terminal::TERMINAL;
+use super::{TERMINAL, TargetArgs};
 use crate::cli::Exit;
 use crate::cli::host::interrupt;
 use crate::cli::recording_flags::{ContentArgs, EndArgs, RecordSelection, SchedulingArgs};
