@@ -4,7 +4,6 @@
 //! docs/gate.md describes the statistics and counts their false alarms.
 
 mod condition;
-mod html;
 mod judge;
 mod report;
 

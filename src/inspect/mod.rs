@@ -1,18 +1,31 @@
-//! Reports the format, clocks, counts, losses and damage of a file. `tracebridge info` prints these reports.
+//! Reports the format, clocks, counts, losses and damage of a file: of a recording, a method trace or
+//! samples. `tracebridge info` prints these reports.
 
 pub mod container;
-mod method_trace;
-mod recording;
-mod samples;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use crate::clock::Clock;
+use crate::formats::art_method::{CallAnomalies, Counts, MethodTrace};
 use crate::formats::input::Input;
+use crate::formats::samples::{
+    Sample, SampleEvent, SampleReading, SampleRecording, SampleSink, SampleTables, SampleThread,
+};
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::formats::{self, Damage, InputFiles, OpenError, OpenedInput};
-
+use crate::formats::{
+    self, Damage, Event, EventType, EventTypeId, InputFiles, OpenError, OpenedInput, Order, ReadReport,
+    Recording, Sink, SinkAdapter, ThreadInfo,
+};
+use crate::measure::{Cancelled, FinderSink, Frame, FrameSummary, Launch, summarize};
+use crate::profile::count::flat::FlatProfile;
+use crate::profile::count::selection::ProfileSelection;
+use crate::timeline::{MergeSummary, TimelineSink};
+use crate::tracks::TrackBuilder;
 use container::ContainerReport;
-pub use method_trace::{MethodTraceReport, ThreadReport};
-pub use recording::RecordingReport;
-pub use samples::SamplesReport;
 
 /// The report of an input, by the kind of its contents.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -134,10 +147,10 @@ pub fn inspect(input: &Input) -> Result<InputReport, InspectError> {
 fn inspect_opened(input: &Input, opened: OpenedInput<'_>) -> Result<InputReport, InspectError> {
     let contents = match opened {
         OpenedInput::Recording(recording) => {
-            Contents::Recording(Box::new(recording::inspect(recording.as_ref())?))
+            Contents::Recording(Box::new(inspect_recording(recording.as_ref())?))
         }
-        OpenedInput::MethodTrace(trace) => Contents::MethodTrace(Box::new(method_trace::inspect(&trace))),
-        OpenedInput::Samples(recording) => Contents::Samples(Box::new(samples::inspect(recording.as_ref())?)),
+        OpenedInput::MethodTrace(trace) => Contents::MethodTrace(Box::new(inspect_method_trace(&trace))),
+        OpenedInput::Samples(recording) => Contents::Samples(Box::new(inspect_samples(recording.as_ref())?)),
     };
     Ok(InputReport {
         path: input.name.clone(),
@@ -145,6 +158,298 @@ fn inspect_opened(input: &Input, opened: OpenedInput<'_>) -> Result<InputReport,
         packed: input.packed,
         contents,
         unpacking_damage: input.damage.clone(),
+    })
+}
+
+// Counts the events and threads of a recording.
+
+/// The report of one recording.
+#[derive(Debug, Clone, Serialize)]
+pub struct RecordingReport {
+    /// The format's name for people: `trace.dat v7 (zstd)`.
+    pub format: String,
+    /// The clock of the events' times.
+    pub clock: Clock,
+    /// Decimals of a second that the times really have.
+    pub precision: u8,
+    /// `uname -a` or the like of the recording machine.
+    pub machine: Option<String>,
+    /// The recording device: `Pixel 8, Android 15`.
+    pub device: Option<String>,
+    /// Events read.
+    pub events: u64,
+    /// Events known to be lost.
+    pub lost: u64,
+    /// Events of each type, the most frequent type first: `sched:sched_switch` and how many.
+    #[serde(rename = "kinds", serialize_with = "as_map")]
+    pub event_types: Vec<(String, u64)>,
+    /// Losses, damage and notes.
+    pub report: ReadReport,
+    /// Threads that the file lists.
+    pub thread_count: usize,
+    /// Processes that the listed threads belong to.
+    pub process_count: usize,
+    /// Number of clock snapshots that were taken while recording.
+    pub snapshots: usize,
+    /// Frequency of the CPU's counter, Hz.
+    pub counter_hz: Option<u64>,
+    /// The clocks that the snapshots have readings of.
+    #[serde(skip)]
+    pub snapshot_clocks: Vec<Clock>,
+    /// The launches of apps, in the order of their begins.
+    pub launches: Vec<Launch>,
+    /// Launches that came to nothing.
+    pub cancelled_launches: Vec<Cancelled>,
+    /// The frames of each app and layer in numbers.
+    pub frames: Vec<FrameSummary>,
+    /// Every frame, in the order of the begins.
+    #[serde(skip)]
+    pub every_frame: Vec<Frame>,
+}
+
+fn as_map<S: Serializer>(counts: &[(String, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(counts.len()))?;
+    for (name, count) in counts {
+        map.serialize_entry(name, count)?;
+    }
+    map.end()
+}
+
+/// A sink that counts the events of each type and collects the listed threads.
+struct EventTypeCounter {
+    /// Finds launches and frames.
+    finder: TrackBuilder<FinderSink>,
+    event_types: Vec<(String, u64)>,
+    /// Each listed thread's process, where known.
+    threads: BTreeMap<i32, Option<i32>>,
+}
+
+impl SinkAdapter for EventTypeCounter {
+    type Next = TrackBuilder<FinderSink>;
+
+    fn next(&mut self) -> &mut Self::Next {
+        &mut self.finder
+    }
+
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+        let colon = if kind.system.is_empty() { "" } else { ":" };
+        self.event_types.push((format!("{}{colon}{}", kind.system, kind.name), 0));
+        self.finder.event_type(id, kind)
+    }
+
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+        let tgid = self.threads.entry(thread.tid).or_default();
+        *tgid = thread.tgid.or(*tgid);
+        self.finder.thread(thread)
+    }
+
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        if let Some((_, count)) = self.event_types.get_mut(event.kind.0 as usize) {
+            *count += 1;
+        }
+        self.finder.event(event, kind)
+    }
+}
+
+/// Reads all of a recording, counts its events and threads, and finds the launches and frames in it.
+fn inspect_recording(recording: &dyn Recording) -> io::Result<RecordingReport> {
+    let finder = TrackBuilder::of_markers(FinderSink::default());
+    let mut counter = EventTypeCounter { finder, event_types: Vec::new(), threads: BTreeMap::new() };
+    // Slices that begin on one CPU may end on another one.
+    let report = recording.read(Order::Markers, &mut counter)?;
+    let head = recording.head();
+    let EventTypeCounter { mut finder, mut event_types, threads } = counter;
+    finder.finish(&MergeSummary::new(head.clock, Vec::new(), report.clone()))?;
+    let measured = std::mem::take(&mut finder.sink().measured);
+    let mut report = report;
+    if measured.left_out > 0 {
+        let left_out = measured.left_out;
+        report
+            .notes
+            .push(format!("{left_out} marks of launches and frames are left out: there are too many"));
+    }
+    event_types.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let clocks = [Clock::Realtime, Clock::Monotonic, Clock::MonotonicRaw, Clock::Boottime, Clock::Counter];
+    let is_told = |clock: &Clock| {
+        head.snapshots.list.iter().any(|s| s.get(*clock, None).is_some_and(|reading| reading > 0))
+    };
+    Ok(RecordingReport {
+        format: head.format.clone(),
+        clock: head.clock,
+        precision: head.precision,
+        machine: head.machine.clone(),
+        device: head.device.clone(),
+        events: report.events(),
+        lost: report.lost(),
+        event_types,
+        process_count: threads.values().flatten().collect::<BTreeSet<_>>().len(),
+        thread_count: threads.len(),
+        snapshots: head.snapshots.list.len(),
+        counter_hz: head.snapshots.counter_hz,
+        snapshot_clocks: clocks.into_iter().filter(is_told).collect(),
+        launches: measured.launches,
+        cancelled_launches: measured.cancelled,
+        frames: summarize(&measured.frames),
+        every_frame: measured.frames,
+        report,
+    })
+}
+
+// Counts the records, threads and methods of a method trace.
+
+/// The report of one method trace.
+#[derive(Debug, Clone, Serialize)]
+pub struct MethodTraceReport {
+    /// The format's name for people: `method trace v3, streaming, dual clock`.
+    pub format: String,
+    /// The format's version: 1 to 6; 0 in files of the always-on tracer, which have no header.
+    pub version: u16,
+    /// Whether the file was written while the app ran, not at the end.
+    pub streaming: bool,
+    /// The clocks that records carry, as the file's `clock=` names them.
+    pub clock_mode: &'static str,
+    /// When the trace began, ns of [`MethodTraceReport::start_clock`], or of a clock that the file does not
+    /// name.
+    pub start_ns: u64,
+    /// The clock of the start, where the format decides it.
+    pub start_clock: Option<Clock>,
+    /// Duration of the trace, ns, where the file states it.
+    pub elapsed_ns: Option<u64>,
+    /// The runtime: `art` or `dalvik`.
+    pub vm: Option<String>,
+    /// The traced process.
+    pub pid: Option<i32>,
+    /// Whether the buffer was full before the trace was stopped.
+    pub overflow: bool,
+    /// Counts from opening the file.
+    pub counts: Counts,
+    /// Calls whose enters and exits do not fit together.
+    pub problems: CallAnomalies,
+    /// Threads that the file declares, and threads that occur only in records.
+    pub threads: Vec<ThreadReport>,
+    /// Number of methods, declared or not.
+    pub methods: usize,
+    /// Damage, irregularities and notes.
+    pub report: ReadReport,
+}
+
+/// One thread of a method trace.
+#[derive(Debug, Clone, Serialize)]
+pub struct ThreadReport {
+    /// The thread's id in the trace.
+    pub id: u32,
+    /// The thread's name; empty where the file does not name the thread.
+    pub name: String,
+    /// Records of this thread.
+    pub records: u64,
+    /// The thread's name, or `thread ID` where the file does not name the thread.
+    #[serde(skip)]
+    pub label: String,
+}
+
+/// Follows the calls of all records and counts those whose enters and exits do not fit together.
+fn inspect_method_trace(trace: &MethodTrace<'_>) -> MethodTraceReport {
+    let header = trace.header();
+    let problems = FlatProfile::from_trace(trace, &ProfileSelection::default()).anomalies;
+    let mut report = trace.report().clone();
+    report.irregular.extend(problems.lines());
+    let threads = trace.threads().iter().map(|thread| ThreadReport {
+        id: thread.id,
+        name: thread.name.to_string(),
+        records: thread.records,
+        label: thread.label().into_owned(),
+    });
+    MethodTraceReport {
+        format: trace.format(),
+        version: header.version,
+        streaming: header.streaming,
+        clock_mode: header.clock.name(),
+        start_ns: header.start_ns(),
+        start_clock: header.start_clock,
+        elapsed_ns: header.elapsed_ns,
+        vm: header.vm.clone(),
+        pid: header.pid,
+        overflow: header.overflow,
+        counts: *trace.counts(),
+        problems,
+        threads: threads.collect(),
+        methods: trace.methods().len(),
+        report,
+    }
+}
+
+// Counts the samples of a file.
+
+/// The report of a file with samples.
+#[derive(Debug, Clone, Serialize)]
+pub struct SamplesReport {
+    /// The format's name for people: `perf.data of simpleperf`.
+    pub format: String,
+    /// The clock of the samples' times.
+    pub clock: Clock,
+    /// The samples in numbers.
+    pub samples: SampleCounts,
+    /// Facts that the file states about itself: keys and values.
+    pub facts: Vec<(String, String)>,
+    /// The range of time, damage, irregularities and notes.
+    pub report: ReadReport,
+}
+
+/// The samples of a file in numbers.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct SampleCounts {
+    /// Number of samples.
+    pub count: u64,
+    /// Records that the kernel could not write, samples among them, and samples that the recorder dropped.
+    pub lost: u64,
+    /// How often the kernel stopped sampling for a while because it took too much time.
+    pub throttled: u64,
+    /// Number of different stacks.
+    pub stacks: usize,
+    /// Number of different functions.
+    pub functions: usize,
+    /// The share of the samples whose innermost function has no symbol, percent.
+    pub unsymbolised_percent: f64,
+    /// The event types.
+    pub events: Vec<SampleEvent>,
+    /// The threads with samples.
+    pub threads: Vec<SampleThread>,
+}
+
+/// Counts the samples whose innermost function has no symbol.
+#[derive(Default)]
+struct Unsymbolised(u64);
+
+impl SampleSink for Unsymbolised {
+    fn sample(&mut self, tables: &SampleTables, sample: &Sample) -> io::Result<()> {
+        let innermost = tables.stacks.frames(sample.stack).next();
+        let frame = innermost.and_then(|frame| tables.frames.get(frame as usize));
+        self.0 += u64::from(!frame.is_some_and(|frame| frame.has_symbol));
+        Ok(())
+    }
+}
+
+/// Reads all samples and counts them.
+fn inspect_samples(recording: &dyn SampleRecording) -> io::Result<SamplesReport> {
+    let mut unsymbolised = Unsymbolised::default();
+    let SampleReading { tables, losses, report } = recording.read(&mut unsymbolised)?;
+    let count = tables.events.iter().map(|event| event.samples).sum();
+    let percent = if count == 0 { 0.0 } else { 100.0 * unsymbolised.0 as f64 / count as f64 };
+    Ok(SamplesReport {
+        format: recording.format(),
+        clock: recording.clock(),
+        samples: SampleCounts {
+            count,
+            lost: losses.lost,
+            throttled: losses.throttled,
+            stacks: tables.stacks.nodes().len(),
+            functions: tables.frames.len(),
+            unsymbolised_percent: percent,
+            events: tables.events,
+            threads: tables.threads,
+        },
+        facts: recording.facts(),
+        report,
     })
 }
 

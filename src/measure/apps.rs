@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use super::frame::Frame;
-use super::frame_join::UiFrames;
+use super::frame::{Frame, UiFrames};
 use super::launch::{Launch, LaunchType};
 use super::launch_marks::{LaunchMarks, Step, StepKind};
 use crate::tracks::Tasks;

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::apps::{AppNames, Apps};
-use super::frame::Frame;
-use super::frame_deadline::{VSYNC_COUNTER, Vsync};
-use super::frame_join::FrameJoin;
+use super::frame::{Frame, FrameJoin, VSYNC_COUNTER, Vsync};
 use super::launch::{Cancelled, Cut, Launch, Rule};
 use super::launch_marks::{LaunchMarks, Step, StepKind};
 use super::mark::SliceMark;

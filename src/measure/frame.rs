@@ -1,7 +1,12 @@
-//! A frame of an app.
+//! A frame of an app: its times, its deadline, and the parts that threads did of it, joined.
+
+use std::collections::HashMap;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+
+use crate::formats::TimelineFrame;
+use crate::tracks::{Span, Tasks};
 
 /// A frame takes longer than this, ns, to be slow, a big jank and a huge jank: Perfetto's limits of CPU time
 /// (`stdlib/android/frames/per_frame_metrics.sql`).
@@ -117,5 +122,344 @@ impl Serialize for Frame {
         out.serialize_field("slow", &self.is_slow())?;
         out.serialize_field("jank_type", &self.jank_type)?;
         out.end()
+    }
+}
+
+// The deadlines of frames: by SurfaceFlinger's FrameTimeline, as Perfetto joins it with the frames of apps
+// (`stdlib/android/frames/timeline.sql`, `per_frame_metrics.sql`), else by the period of the display, as the
+// counter `VSYNC-app` shows it.
+
+/// The most frames of each kind that are kept, as for the frames themselves.
+const MAX_FRAMES: usize = 1 << 21;
+/// SurfaceFlinger changes the value of this counter at each VSYNC that it tells apps of.
+pub(super) const VSYNC_COUNTER: &str = "VSYNC-app";
+
+/// Periods outside of these bounds, ns, are none: VSYNC is told only while somebody asks for it, and displays
+/// have 10 to 500 Hz.
+const PERIODS_NS: std::ops::RangeInclusive<u64> = 2_000_000..=100_000_000;
+/// The least of so many intervals is the period: an interval in which nobody asked for a VSYNC is a multiple
+/// of it.
+const INTERVALS: usize = 3;
+
+/// Expected and actual frames, by process and token, which is the number of the app's frame.
+#[derive(Debug, Default)]
+pub(super) struct TimelineFrames {
+    expected: HashMap<(i32, i64), Span>,
+    actual: HashMap<(i32, i64), ActualTimes>,
+    /// The end of the first display frame of each token: Perfetto takes it for the frame of an app with this
+    /// number that has no actual frame of its own.
+    display_ends: HashMap<i64, u64>,
+    /// Frames that were left out because there are too many.
+    pub left_out: u64,
+}
+
+/// An actual frame of an app, which has a row for each of its layers.
+#[derive(Debug)]
+struct ActualTimes {
+    /// The begin and the end of the row that began first.
+    begin: u64,
+    first_end: u64,
+    /// The longest time of a row, and that row's layer and jank type.
+    longest: u64,
+    layer: String,
+    jank: String,
+}
+
+impl TimelineFrames {
+    /// Takes a frame. They come in the order of their begins.
+    pub fn take(&mut self, span: Span, frame: &TimelineFrame<'_>) {
+        let key = (frame.pid, frame.token());
+        let Some(actual) = &frame.actual else {
+            if frame.surface.is_some() {
+                if self.expected.len() < MAX_FRAMES {
+                    self.expected.entry(key).or_insert(span);
+                } else {
+                    self.left_out += 1;
+                }
+            }
+            return;
+        };
+        // A frame without an end says nothing of how long it took.
+        if span.open {
+            return;
+        }
+        if self.actual.len() + self.display_ends.len() >= MAX_FRAMES && !self.actual.contains_key(&key) {
+            self.left_out += 1;
+            return;
+        }
+        if frame.surface.is_none() {
+            self.display_ends.entry(frame.token()).or_insert(span.end);
+            return;
+        }
+        let known = self.actual.entry(key).or_insert_with(|| ActualTimes {
+            begin: span.start,
+            first_end: span.end,
+            longest: 0,
+            layer: String::new(),
+            jank: String::new(),
+        });
+        // Of several layers, the one that took longest is the frame's.
+        let duration = span.end.saturating_sub(span.start);
+        if known.layer.is_empty() || duration > known.longest {
+            known.longest = duration;
+            known.layer = String::from_utf8_lossy(frame.layer()).into_owned();
+            known.jank = actual.jank.text();
+        }
+    }
+
+    /// Adds to a frame what is known of it.
+    pub fn complete(&self, frame: &mut Frame) {
+        let Some(number) = frame.id else { return };
+        let key = (frame.pid, number);
+        let actual = self.actual.get(&key);
+        if let Some(actual) = actual {
+            frame.begin = actual.begin;
+            frame.end = actual.begin.saturating_add(actual.longest);
+            frame.layer = Some(actual.layer.clone());
+            frame.jank_type = Some(actual.jank.clone());
+        }
+        let Some(expected) = self.expected.get(&key) else { return };
+        let end = match actual {
+            Some(actual) => {
+                // The time by which the frame began late belongs to it, too.
+                let late = actual.begin.saturating_sub(expected.start);
+                frame.cpu_ns = frame.cpu_ns.saturating_add(late);
+                actual.first_end
+            }
+            None => {
+                let Some(end) = self.display_ends.get(&number) else { return };
+                frame.is_lateness_unknown = true;
+                *end
+            }
+        };
+        frame.deadline = Some(Deadline::FrameTimeline);
+        frame.expected_end = Some(expected.end);
+        frame.timeline_end = Some(end);
+    }
+}
+
+/// The latest VSYNCs.
+#[derive(Debug, Default)]
+pub(super) struct Vsync {
+    last: Option<u64>,
+    /// The latest intervals, ns; 0 where there were fewer.
+    intervals: [u64; INTERVALS],
+    count: usize,
+}
+
+impl Vsync {
+    /// Takes the time of a VSYNC, ns.
+    pub fn tick(&mut self, ts: u64) {
+        let interval = self.last.map_or(0, |last| ts.saturating_sub(last));
+        self.last = Some(ts);
+        if PERIODS_NS.contains(&interval) {
+            self.intervals[self.count % INTERVALS] = interval;
+            self.count += 1;
+        }
+    }
+
+    /// When a frame that begins at `ts` is to be done: one period after the VSYNC at which it began. `None`
+    /// while the period is not known.
+    pub fn deadline(&self, ts: u64) -> Option<u64> {
+        let period = self.intervals.iter().copied().filter(|interval| *interval > 0).min()?;
+        let vsync = self.last.filter(|last| ts.checked_sub(*last).is_some_and(|after| after < period));
+        vsync.unwrap_or(ts).checked_add(period)
+    }
+}
+
+// Joins what the UI thread and the RenderThread did for a frame.
+
+/// The most parts of frames that are kept: an hour of 120 Hz has 432 000 frames. So a hostile recording
+/// cannot take all memory.
+const MAX_PARTS: usize = 1 << 21;
+
+/// The part of a frame that one thread did.
+#[derive(Debug, Clone, Copy)]
+struct FramePart {
+    tid: i32,
+    /// The frame's number.
+    number: Option<i64>,
+    begin: u64,
+    end: u64,
+    /// When the frame is to be done, where the period of VSYNC tells it.
+    deadline: Option<u64>,
+}
+
+/// The drawing of one frame: it is drawn several times if it has several layers.
+#[derive(Debug, Clone, Copy)]
+struct Drawing {
+    tid: i32,
+    /// The first `DrawFrame`.
+    first: (u64, u64),
+    /// The end of the last one.
+    end: u64,
+    sum: u64,
+}
+
+impl Drawing {
+    fn new(part: &FramePart) -> Drawing {
+        let FramePart { tid, begin, end, .. } = *part;
+        Drawing { tid, first: (begin, end), end, sum: end.saturating_sub(begin) }
+    }
+
+    fn add(&mut self, part: &FramePart) {
+        let other = Drawing::new(part);
+        if other.first < self.first {
+            self.tid = other.tid;
+            self.first = other.first;
+        }
+        self.end = self.end.max(other.end);
+        self.sum = self.sum.saturating_add(other.sum);
+    }
+}
+
+/// The parts of all frames.
+#[derive(Debug, Default)]
+pub(super) struct FrameJoin {
+    ui: Vec<FramePart>,
+    drawn: Vec<FramePart>,
+    /// The frames of FrameTimeline.
+    pub timeline: TimelineFrames,
+    /// Parts that were left out because there are too many.
+    pub left_out: u64,
+}
+
+impl FrameJoin {
+    fn push(list: &mut Vec<FramePart>, left_out: &mut u64, part: FramePart) {
+        if list.len() < MAX_PARTS {
+            list.push(part);
+        } else {
+            *left_out += 1;
+        }
+    }
+
+    /// Takes a `Choreographer#doFrame` that has ended.
+    pub fn ui(&mut self, tid: i32, number: Option<i64>, span: Span, deadline: Option<u64>) {
+        let part = FramePart { tid, number, begin: span.start, end: span.end, deadline };
+        Self::push(&mut self.ui, &mut self.left_out, part);
+    }
+
+    /// Takes a `DrawFrame` that has ended.
+    pub fn drawn(&mut self, tid: i32, number: Option<i64>, span: Span) {
+        let part = FramePart { tid, number, begin: span.start, end: span.end, deadline: None };
+        Self::push(&mut self.drawn, &mut self.left_out, part);
+    }
+
+    /// The frames that both threads did, in the order of their begins; without the names of their apps.
+    pub fn finish(mut self, tasks: &Tasks) -> (Vec<Frame>, UiFrames) {
+        let process = |part: &FramePart| tasks.threads.tgid(part.tid).unwrap_or(part.tid);
+        self.ui.sort_by_key(|part| part.begin);
+        self.drawn.sort_by_key(|part| part.begin);
+        let mut ui_frames = UiFrames::default();
+        for part in &self.ui {
+            ui_frames.by_process.entry(process(part)).or_default().push((part.begin, part.end));
+        }
+        let mut frames = joined_by_number(&self, &process);
+        frames.extend(joined_by_order(&self, &process));
+        for frame in &mut frames {
+            self.timeline.complete(frame);
+        }
+        frames.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));
+        (frames, ui_frames)
+    }
+}
+
+/// Begin and end of each `Choreographer#doFrame`, by process, in the order of the begins: also of those that
+/// no `DrawFrame` belongs to.
+#[derive(Debug, Default)]
+pub(super) struct UiFrames {
+    by_process: HashMap<i32, Vec<(u64, u64)>>,
+}
+
+impl UiFrames {
+    /// The first one of a process that begins at `from` or later.
+    pub fn first(&self, pid: i32, from: u64) -> Option<(u64, u64)> {
+        let frames = self.by_process.get(&pid)?;
+        frames.get(frames.partition_point(|(begin, _)| *begin < from)).copied()
+    }
+}
+
+fn frame(pid: i32, ui: &FramePart, drawing: &Drawing) -> Frame {
+    Frame {
+        id: ui.number,
+        pid,
+        package: String::new(),
+        layer: None,
+        ui_tid: ui.tid,
+        render_tid: drawing.tid,
+        begin: ui.begin,
+        end: drawing.end,
+        drawn: drawing.first.1,
+        cpu_ns: ui.end.saturating_sub(ui.begin).saturating_add(drawing.sum),
+        is_lateness_unknown: false,
+        duration_cpu_ns: drawing.first.1.saturating_sub(ui.begin),
+        expected_end: ui.deadline,
+        deadline: ui.deadline.map(|_| Deadline::Vsync),
+        timeline_end: None,
+        jank_type: None,
+    }
+}
+
+/// From Android 12 on, both threads name the number of the frame.
+fn joined_by_number(parts: &FrameJoin, process: &impl Fn(&FramePart) -> i32) -> Vec<Frame> {
+    let mut drawings: HashMap<(i32, i64), Drawing> = HashMap::new();
+    for part in &parts.drawn {
+        let Some(number) = part.number else { continue };
+        let drawing = drawings.entry((process(part), number));
+        drawing.and_modify(|drawing| drawing.add(part)).or_insert_with(|| Drawing::new(part));
+    }
+    let mut ui: HashMap<(i32, i64), &FramePart> = HashMap::new();
+    for part in &parts.ui {
+        let Some(number) = part.number else { continue };
+        let key = (process(part), number);
+        // A process can have a second thread with a Choreographer. The frame is the main thread's.
+        let known = ui.entry(key).or_insert(part);
+        if known.tid != key.0 && part.tid == key.0 {
+            *known = part;
+        }
+    }
+    let joined = ui.iter().filter_map(|(key, part)| Some(frame(key.0, part, drawings.get(key)?)));
+    joined.collect()
+}
+
+/// Before Android 12 the order tells: a frame is drawn after its `doFrame` of the main thread has begun, and
+/// before the next one begins.
+fn joined_by_order(parts: &FrameJoin, process: &impl Fn(&FramePart) -> i32) -> Vec<Frame> {
+    let mut ui: HashMap<i32, Vec<&FramePart>> = HashMap::new();
+    for part in parts.ui.iter().filter(|part| part.number.is_none() && process(part) == part.tid) {
+        ui.entry(part.tid).or_default().push(part);
+    }
+    let mut drawings: HashMap<(i32, usize), Drawing> = HashMap::new();
+    for part in parts.drawn.iter().filter(|part| part.number.is_none()) {
+        let pid = process(part);
+        let before = ui.get(&pid).map_or(0, |frames| frames.partition_point(|ui| ui.begin <= part.begin));
+        let Some(at) = before.checked_sub(1) else { continue };
+        let drawing = drawings.entry((pid, at));
+        drawing.and_modify(|drawing| drawing.add(part)).or_insert_with(|| Drawing::new(part));
+    }
+    let joined = drawings.iter().filter_map(|((pid, at), drawing)| {
+        let part = ui.get(pid)?.get(*at)?;
+        Some(frame(*pid, part, drawing))
+    });
+    joined.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_follows_the_display_from_120_to_60_hz() {
+        let mut vsync = Vsync::default();
+        assert_eq!(vsync.deadline(0), None);
+        [0, 8_333_333, 16_666_666, 25_000_000].into_iter().for_each(|ts| vsync.tick(ts));
+        assert_eq!(vsync.deadline(25_100_000), Some(33_333_333));
+        // Nobody asked for a VSYNC for a while.
+        vsync.tick(100_000_000);
+        assert_eq!(vsync.deadline(100_000_001), Some(108_333_333));
+        [116_666_667, 133_333_334, 150_000_001].into_iter().for_each(|ts| vsync.tick(ts));
+        assert_eq!(vsync.deadline(150_000_002), Some(166_666_668));
+        // A frame that began long after the last VSYNC.
+        assert_eq!(vsync.deadline(400_000_000), Some(416_666_667));
     }
 }

@@ -18,15 +18,15 @@
 //! slice of the same name has ended at its time, so that every viewer nests the slices alike.
 
 mod json_text;
-mod times;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
 use data_encoding::HEXLOWER;
 
-use self::json_text::{FRAME_CATEGORY, LATE_COLOR, frame_args, json_int, json_string};
-use self::times::{Duration, JsonPlace, Micros, SliceTrack};
+use self::json_text::{
+    Duration, FRAME_CATEGORY, JsonPlace, LATE_COLOR, Micros, SliceTrack, frame_args, json_int, json_string,
+};
 use super::Out;
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, Value};
@@ -404,7 +404,7 @@ impl TrackSink for ChromeJsonWriter {
 mod tests {
     use serde_json::Value as Json;
 
-    use super::times::as_double;
+    use super::json_text::as_double;
     use super::{Duration, JsonPlace, Micros, SliceTrack, Span};
     use crate::tracks::tests::{TEXT, export};
 

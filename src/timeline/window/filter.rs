@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::state::WindowState;
+use super::WindowState;
 use crate::formats::{
     CounterValue, CpuCount, Event, EventType, EventTypeId, Order, OwnedTrackEvent, SinkAdapter,
     TimelineFrame, Track, TrackEvent, TrackEventKind,
