@@ -77,7 +77,7 @@ impl DuplicateFilter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_data::{print_event, print_type};
+    use super::super::test_data::{first_type_event, print_type};
     use super::*;
     use crate::formats::Value;
 
@@ -85,14 +85,14 @@ mod tests {
     fn filter(times: &[u64]) -> DuplicateFilter {
         let mut filter = DuplicateFilter::default();
         for ts in times {
-            filter.remember(&print_event(*ts, &[Value::Str(b"x")]), &print_type());
+            filter.remember(&first_type_event(*ts, &[Value::Str(b"x")]), &print_type());
         }
         filter.next_recording();
         filter
     }
 
     fn is_duplicate(filter: &mut DuplicateFilter, ts: u64) -> bool {
-        filter.is_duplicate(&print_event(ts, &[Value::Str(b"x")]), &print_type())
+        filter.is_duplicate(&first_type_event(ts, &[Value::Str(b"x")]), &print_type())
     }
 
     #[test]
@@ -115,7 +115,10 @@ mod tests {
     #[test]
     fn another_text_is_another_event() {
         let mut filter = filter(&[5_000]);
-        assert!(!filter.is_duplicate(&print_event(5_000, &[Value::Str(b"y")]), &print_type()));
-        assert!(filter.is_duplicate(&print_event(5_000, &[Value::Str(b"x\n")]), &print_type()), "a line end");
+        assert!(!filter.is_duplicate(&first_type_event(5_000, &[Value::Str(b"y")]), &print_type()));
+        assert!(
+            filter.is_duplicate(&first_type_event(5_000, &[Value::Str(b"x\n")]), &print_type()),
+            "a line end"
+        );
     }
 }

@@ -152,7 +152,7 @@ impl EventBuffer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_data::{print_event, print_type};
+    use super::super::test_data::{first_type_event, print_type};
     use super::*;
     use crate::formats::{EventTypeId, Payload, Value};
     use crate::ftrace::Endian;
@@ -176,9 +176,9 @@ mod tests {
         record.extend_from_slice(b"raw\0");
         let raw = Payload::Raw { data: &record, endian: Endian::Little };
         for event in [
-            Event { kind: EventTypeId(5), ..print_event(30, &[Value::Str(b"third")]) },
-            Event { payload: raw, ..print_event(20, &[]) },
-            print_event(10, &[Value::Str(b"first")]),
+            Event { kind: EventTypeId(5), ..first_type_event(30, &[Value::Str(b"third")]) },
+            Event { payload: raw, ..first_type_event(20, &[]) },
+            first_type_event(10, &[Value::Str(b"first")]),
         ] {
             buffer.push(&event, 0);
         }

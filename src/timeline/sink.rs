@@ -226,9 +226,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::summary::DataKind;
+    use super::super::test_data::{first_type_event, print_type};
     use super::*;
     use crate::clock::{Clock, Snapshots};
-    use crate::formats::{Event, EventType, EventTypeId, Head, Payload, ProcessInfo, ReadReport, ThreadInfo};
+    use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, ReadReport, ThreadInfo};
     use crate::ftrace::print_fmt::Symbolizer;
 
     /// Writes down the name of every call.
@@ -322,19 +323,8 @@ mod tests {
             android_sdk: None,
             facts: None,
         };
-        let event_type =
-            EventType { system: "sched".into(), name: "x".into(), fields: Vec::new(), print_fmt: None };
-        let event = Event {
-            ts: 1,
-            cpu: 0,
-            tid: 1,
-            kind: EventTypeId(0),
-            flags: 0,
-            preempt_count: 0,
-            comm: None,
-            tgid: None,
-            payload: Payload::Values { values: &[], text: None },
-        };
+        let event_type = print_type();
+        let event = first_type_event(1, &[]);
         let thread = MethodThread {
             index: 0,
             tid: None,

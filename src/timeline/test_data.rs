@@ -33,8 +33,8 @@ pub(super) fn print_type() -> EventType {
     EventType { system: "ftrace".into(), name: "print".into(), fields: vec![buf], print_fmt: None }
 }
 
-/// An event of [`print_type`] with these values, on CPU 0 by thread 7.
-pub(super) fn print_event<'a>(ts: u64, values: &'a [Value<'a>]) -> Event<'a> {
+/// An event of the first type, which has these values, on CPU 0 by thread 7.
+pub(super) fn first_type_event<'a>(ts: u64, values: &'a [Value<'a>]) -> Event<'a> {
     Event {
         ts,
         cpu: 0,

@@ -187,15 +187,8 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
     writeln!(out, "  events: {} of {} kinds", recording.events, recording.event_types.len())?;
     let kinds = recording.event_types.iter().map(|(name, count)| format!("    {count:>10} {name}"));
     print_list(out, kinds)?;
-    let tracks = recording.report.track_events;
-    if tracks.total() > 0 {
-        let slices = tracks.slices;
-        let instants = tracks.instants;
-        let values = tracks.counter_values;
-        writeln!(out, "  track events: {slices} slices, {instants} instants, {values} counter values")?;
-    }
-    if tracks.frames > 0 {
-        writeln!(out, "  frames of FrameTimeline, expected and actual: {}", tracks.frames)?;
+    for line in super::track_event_lines(&recording.report.track_events) {
+        writeln!(out, "  {line}")?;
     }
     if !recording.report.unread.is_empty() {
         let packets = ConversionLosses::list(&recording.report.unread);

@@ -385,15 +385,8 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
     let events = report.events();
     let markers = summary.markers;
     writeln!(to, "total: {events} events, {markers} markers, {}", calls_and_threads(summary))?;
-    let tracks = report.track_events;
-    if tracks.total() > 0 {
-        let slices = tracks.slices;
-        let instants = tracks.instants;
-        let values = tracks.counter_values;
-        writeln!(to, "track events: {slices} slices, {instants} instants, {values} counter values")?;
-    }
-    if tracks.frames > 0 {
-        writeln!(to, "frames of FrameTimeline, expected and actual: {}", tracks.frames)?;
+    for line in super::track_event_lines(&report.track_events) {
+        writeln!(to, "{line}")?;
     }
     if let (Some(first), Some(last)) = (report.first_ts, report.last_ts) {
         if let Some(window) = summary.window.map(Window::in_trace) {

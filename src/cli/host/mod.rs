@@ -28,6 +28,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::{Exit, units};
 use crate::console::{TerminalWriter, complain};
+use crate::formats::TrackEventCounts;
 use crate::formats::unpack_budget::UnpackLimit;
 pub use dmtracedump::translate;
 use progress_bar::ProgressBar;
@@ -202,6 +203,21 @@ fn print_list(out: &mut dyn Write, mut lines: impl ExactSizeIterator<Item = Stri
         0 => Ok(()),
         more => writeln!(out, "  … and {more} more (--json has all)"),
     }
+}
+
+/// The lines about events of tracks, which `info` and `merge` print alike.
+fn track_event_lines(tracks: &TrackEventCounts) -> Vec<String> {
+    let mut lines = Vec::new();
+    if tracks.total() > 0 {
+        let TrackEventCounts { slices, instants, counter_values, .. } = tracks;
+        lines.push(format!(
+            "track events: {slices} slices, {instants} instants, {counter_values} counter values"
+        ));
+    }
+    if tracks.frames > 0 {
+        lines.push(format!("frames of FrameTimeline, expected and actual: {}", tracks.frames));
+    }
+    lines
 }
 
 /// Prints messages about files on standard error.

@@ -351,9 +351,10 @@ impl TimelineAdapter for WindowFilter<'_> {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::formats::{Field, FieldType, Payload, ReadReport, Sink, TrackId, TrackKind, TrackOwner};
+    use crate::formats::{Field, FieldType, ReadReport, Sink, TrackId, TrackKind, TrackOwner};
     use crate::timeline::sink::MethodId;
     use crate::timeline::summary::DataKind;
+    use crate::timeline::test_data::first_type_event;
     use crate::timeline::window::NullSink;
 
     /// The summary of the part from 100 to 200 of what `push` pushes.
@@ -460,17 +461,7 @@ mod tests {
             fields: vec![pid],
             print_fmt: None,
         };
-        let event = Event {
-            ts: 150,
-            cpu: 0,
-            tid: 7,
-            kind: EventTypeId(0),
-            flags: 0,
-            preempt_count: 0,
-            comm: None,
-            tgid: None,
-            payload: Payload::Values { values: &[], text: None },
-        };
+        let event = first_type_event(150, &[]);
         let summary = summary_of_part(|sink| {
             sink.event_type(EventTypeId(0), &kind).unwrap();
             sink.event(&event, &kind).unwrap();
