@@ -167,6 +167,7 @@ fn ring_rounds(mut call: impl FnMut() -> bool) -> Vec<f64> {
 }
 
 fn race_ring(instance: &Path) {
+    type Row = (&'static str, fn() -> bool);
     let idle = (0..ROUNDS).map(|_| time(|| _ = black_box(ALWAYS.begin(black_box(NAME)))));
     println!("{:<30} {:>8.2} CPU-ns", "ring, nobody records", median(idle.collect()));
     let Some(_recorder) = Recorder::start(instance) else {
@@ -180,7 +181,6 @@ fn race_ring(instance: &Path) {
     }
     assert!(ALWAYS.instant("ready"), "no recorder wants markers");
     let begin = || ALWAYS.begin(black_box(NAME));
-    type Row = (&'static str, fn() -> bool);
     let rows: [Row; 4] = [
         ("ring, begin", || ALWAYS.begin(black_box(NAME))),
         ("ring, end", || ALWAYS.end()),

@@ -368,6 +368,7 @@ impl ReportReader<'_, '_> {
     }
 
     fn frame(&mut self, message: &[u8]) -> u32 {
+        const INTERPRETED_OR_JIT: [u64; 2] = [1, 2];
         let mut entry: ChainEntry = (0, 0, -1, 0);
         for (number, value) in fields(message) {
             match number {
@@ -393,7 +394,6 @@ impl ReportReader<'_, '_> {
             tables.modules.len() as u32 - 1
         });
         let path = &tables.modules[module as usize].path;
-        const INTERPRETED_OR_JIT: [u64; 2] = [1, 2];
         let kind = if INTERPRETED_OR_JIT.contains(&execution) {
             FrameKind::Java
         } else if path.starts_with("[kernel") || path.ends_with(".ko") {

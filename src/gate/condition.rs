@@ -345,15 +345,15 @@ mod tests {
             (condition.figure, condition.name, condition.limit)
         };
         let slower = |percent| Limit::Slower(Size::Percent(percent));
-        assert_eq!(parsed("launch.total > +5%"), (MeasureKind::Launch, "".into(), slower(5.0)));
+        assert_eq!(parsed("launch.total > +5%"), (MeasureKind::Launch, String::new(), slower(5.0)));
         let cold = Condition::parse("launch.ttid[cold] > +5%").unwrap();
         assert_eq!((cold.figure, cold.launch_type.as_deref()), (MeasureKind::Ttid, Some("cold")));
         assert_eq!(Condition::parse("launch.total > +5%").unwrap().launch_type, None);
         assert!(Condition::parse("launch.total[tepid] > +5%").is_err());
-        assert_eq!(parsed("launch.ttid > +5%"), (MeasureKind::Ttid, "".into(), slower(5.0)));
-        assert_eq!(parsed("launch.ttfd > +5%"), (MeasureKind::Ttfd, "".into(), slower(5.0)));
+        assert_eq!(parsed("launch.ttid > +5%"), (MeasureKind::Ttid, String::new(), slower(5.0)));
+        assert_eq!(parsed("launch.ttfd > +5%"), (MeasureKind::Ttfd, String::new(), slower(5.0)));
         assert_eq!(measure_name(MeasureKind::Ttid, ""), "launch.ttid");
-        assert_eq!(parsed("launch.total>+2.5 %"), (MeasureKind::Launch, "".into(), slower(2.5)));
+        assert_eq!(parsed("launch.total>+2.5 %"), (MeasureKind::Launch, String::new(), slower(2.5)));
         assert_eq!(
             parsed(" slice.draw frame* > +2ms "),
             (MeasureKind::Slice, "draw frame*".into(), Limit::Slower(Size::Ns(2e6)))

@@ -494,7 +494,7 @@ mod tests {
             for room in 0..80 {
                 match name.fit(room) {
                     Some(fitted) => {
-                        assert!(fitted.width() <= room && fitted.own == name.own, "{room}: {fitted:?}")
+                        assert!(fitted.width() <= room && fitted.own == name.own, "{room}: {fitted:?}");
                     }
                     None => assert!(room < width(&name.own)),
                 }

@@ -107,7 +107,7 @@ fn split_at_cpu(line: &str) -> Option<(&str, &str)> {
     });
     let at = cpu?.0;
     let rest = &line[at + 3..];
-    Some((&line[..at + 1], rest.split_once("] ")?.1))
+    Some((&line[..=at], rest.split_once("] ")?.1))
 }
 
 fn counts_of_page(page: &Page) -> Counts {

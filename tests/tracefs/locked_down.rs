@@ -76,7 +76,7 @@ fn like_a_phone(root: &Path) -> Opened {
     for dir in DIRS {
         match dir.strip_suffix("/*") {
             Some(dir) => {
-                fs::read_dir(root.join(dir)).unwrap().flatten().for_each(|e| opened.all_in(&e.path()))
+                fs::read_dir(root.join(dir)).unwrap().flatten().for_each(|e| opened.all_in(&e.path()));
             }
             None => opened.all_in(&root.join(dir)),
         }

@@ -179,7 +179,7 @@ impl App {
                 worker.call("java.util.concurrent.LinkedBlockingQueue.take", |_| images.recv())
             {
                 worker.call("com.example.feed.image.ImageLoader.load", |worker| {
-                    app.decode_image(worker, image)
+                    app.decode_image(worker, image);
                 });
             }
         });

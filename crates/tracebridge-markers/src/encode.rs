@@ -144,7 +144,7 @@ impl ShortPieces<'_> {
     pub(super) fn encode<R>(&self, prefix: &Prefix, write: impl FnOnce(&[u8]) -> R) -> R {
         let mut buf = [0; SHORT_MARKER_BYTES];
         buf[0] = self.phase;
-        buf[1..1 + Prefix::ROOM].copy_from_slice(prefix.bytes());
+        buf[1..=Prefix::ROOM].copy_from_slice(prefix.bytes());
         let mut end = 1 + prefix.len();
         if !self.track.is_empty() {
             end = put_name(&mut buf, end, self.track);
@@ -187,14 +187,14 @@ impl Marker<'_> {
             Marker::AsyncBegin { pid, name, cookie } => out.named(b"S|", pid, b"", name, Some(cookie)),
             Marker::AsyncEnd { pid, name, cookie } => out.named(b"F|", pid, b"", name, Some(cookie)),
             Marker::TrackBegin { pid, track, name, cookie } => {
-                out.named(b"G|", pid, track, name, Some(cookie))
+                out.named(b"G|", pid, track, name, Some(cookie));
             }
             Marker::TrackInstant { pid, track, name } => out.named(b"N|", pid, track, name, None),
             Marker::TrackEnd { pid, track, name: Some(name), cookie } => {
                 out.named(b"H|", pid, track, name, Some(cookie));
             }
             Marker::TrackEnd { pid, track, name: None, cookie } => {
-                out.named(b"H|", pid, b"", track, Some(cookie))
+                out.named(b"H|", pid, b"", track, Some(cookie));
             }
             Marker::Counter { pid, name, value, category } => {
                 out.named(b"C|", pid, b"", name, Some(value));

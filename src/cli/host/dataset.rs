@@ -140,8 +140,8 @@ fn wait_message() {
 fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     let mut keys: Vec<&str> = args.tag.iter().map(|(key, _)| key.as_str()).collect();
     keys.sort_unstable();
-    if let Some(twice) = keys.windows(2).find(|keys| keys[0] == keys[1]) {
-        return Err(UsageError::from(format!("--tag {}: this key is given twice", twice[0])).into());
+    if let Some([twice, ..]) = keys.windows(2).find(|keys| keys[0] == keys[1]) {
+        return Err(UsageError::from(format!("--tag {twice}: this key is given twice")).into());
     }
     let (datasets, files): (Vec<PathBuf>, Vec<PathBuf>) =
         args.inputs.iter().cloned().partition(|input| dataset::is_dataset(input));

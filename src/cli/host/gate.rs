@@ -106,9 +106,9 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
         report.map_or(Ok(()), |report| report.write(text))?;
     }
     if args.json {
-        say(format_args!("{}\n", judgement.to_json()))
+        say(format_args!("{}\n", judgement.to_json()));
     } else {
-        judgement.lines().iter().for_each(|line| say(format_args!("{line}\n")))
+        judgement.lines().iter().for_each(|line| say(format_args!("{line}\n")));
     }
     Ok(match judgement.outcome() {
         GateOutcome::Closed => Exit::Closed,

@@ -174,7 +174,8 @@ fn files_in(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = found.with_context(|| path.display().to_string())?;
     files.retain(|file| file.is_file());
     files.sort();
-    if files.is_empty() { anyhow::bail!("{}: no files", path.display()) } else { Ok(files) }
+    anyhow::ensure!(!files.is_empty(), "{}: no files", path.display());
+    Ok(files)
 }
 
 /// The files in all of `paths`, as [`files_in`] finds them.

@@ -201,10 +201,10 @@ impl FieldEncoder {
             }
             (FieldSource::Converted(ProtoType::Str), Value::Str(s)) => string(out, self.number, s),
             (FieldSource::Converted(ProtoType::Str), value) => {
-                string(out, self.number, as_text(value).as_bytes())
+                string(out, self.number, as_text(value).as_bytes());
             }
             (FieldSource::Converted(ProtoType::Bytes), Value::Bytes(b) | Value::Str(b)) => {
-                bytes(out, self.number, b)
+                bytes(out, self.number, b);
             }
             (_, value) => {
                 if let Some(number) = as_number(value) {

@@ -405,7 +405,7 @@ fn annotation(out: &mut Vec<u8>, field: u32, name: Option<JsonText<'_>>, value: 
             Value::Number(number) => match integer(number) {
                 Some(int) if i64::try_from(int).is_ok() => uint(out, debug_annotation::INT_VALUE, int as u64),
                 Some(int) if u64::try_from(int).is_ok() => {
-                    uint(out, debug_annotation::UINT_VALUE, int as u64)
+                    uint(out, debug_annotation::UINT_VALUE, int as u64);
                 }
                 _ => match float(number) {
                     Some(value) => double(out, debug_annotation::DOUBLE_VALUE, value),

@@ -644,7 +644,7 @@ impl EncodedColumns for ArrowColumns {
         self.list.iter().for_each(|arrow| _ = from.push(arrow.from_ts));
         from.encode(base, out);
         self.list.iter().for_each(|arrow| {
-            varint::push(out, varint::zigzag(arrow.to_ts.wrapping_sub(arrow.from_ts) as i64))
+            varint::push(out, varint::zigzag(arrow.to_ts.wrapping_sub(arrow.from_ts) as i64));
         });
         self.list.iter().for_each(|arrow| varint::push(out, arrow.from_track as u64));
         self.list.iter().for_each(|arrow| varint::push(out, arrow.to_track as u64));

@@ -248,7 +248,7 @@ impl EventPrinter {
                 }
             }
             (Payload::Values { text, .. }, layout) => {
-                self.push_values(*text, layout, event, kind, line.long())
+                self.push_values(*text, layout, event, kind, line.long());
             }
         }
     }

@@ -75,7 +75,7 @@ fn open_page<'a>(page: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport)
         } else {
             let text = match unescape_if_javascript(section) {
                 ContainedText::Borrowed(text) => unescape_script(text),
-                unescaped => unescaped,
+                unescaped @ ContainedText::Owned(_) => unescaped,
             };
             contents.add(text, report);
         }

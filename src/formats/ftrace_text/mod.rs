@@ -65,7 +65,7 @@ impl<'a> TextRecording<'a> {
         let contents = container::open(data, budget, &mut opening_report);
         let first = contents.traces.iter().flat_map(|t| lines(t)).find_map(|(_, l)| event_line::parse(l));
         let head = Head {
-            format: contents.format.to_string(),
+            format: contents.format.to_owned(),
             clock: Clock::Unknown,
             precision: first.map_or(6, |l| l.decimals),
             snapshots: Snapshots::default(),
@@ -177,7 +177,7 @@ impl TextReader<'_> {
                 }
                 OtherLine::Unknown => match &mut pending {
                     Some((line, event_end)) if may_continue(line.rest) && end < text.len() => {
-                        *event_end = end
+                        *event_end = end;
                     }
                     _ => self.note_unknown_line(range.start + start, raw),
                 },

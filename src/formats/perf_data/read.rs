@@ -206,12 +206,12 @@ impl PerfReader {
 
     /// A function that the kernel has made while it ran, of BPF for one.
     fn kernel_symbol(&mut self, body: &[u8]) -> Option<()> {
+        const UNREGISTERS: u16 = 1;
         let mut bytes = self.bytes(body);
         let start = bytes.u64()?;
         let len = bytes.u32()?;
         let _kind = bytes.u16()?;
         let flags = bytes.u16()?;
-        const UNREGISTERS: u16 = 1;
         let name = lossy(bytes.text());
         if flags & UNREGISTERS != 0 || len == 0 {
             return None;

@@ -305,17 +305,17 @@ pub(super) struct PerfRecordLayout {
 
 impl PerfRecordLayout {
     pub(super) fn new(attribute: &Attribute, is_big_endian: bool) -> PerfRecordLayout {
+        /// The fields with which a sample begins, of 8 bytes each.
+        const FIRST: [u64; 8] =
+            [bit::IDENTIFIER, bit::IP, bit::TID, bit::TIME, bit::ADDR, bit::ID, bit::STREAM_ID, bit::CPU];
+        /// The fields with which other records end.
+        const LAST: [u64; 6] = [bit::IDENTIFIER, bit::CPU, bit::STREAM_ID, bit::ID, bit::TIME, bit::TID];
         let kind = attribute.sample_type;
         let has = |flag: u64| kind & flag != 0;
-        // In a sample the fields begin with these, of 8 bytes each.
         let place = |wanted: u64, order: &[u64]| {
             let before = order.iter().take_while(|flag| **flag != wanted).filter(|flag| has(**flag)).count();
             has(wanted).then_some(8 * before)
         };
-        const FIRST: [u64; 8] =
-            [bit::IDENTIFIER, bit::IP, bit::TID, bit::TIME, bit::ADDR, bit::ID, bit::STREAM_ID, bit::CPU];
-        // Other records end with these.
-        const LAST: [u64; 6] = [bit::IDENTIFIER, bit::CPU, bit::STREAM_ID, bit::ID, bit::TIME, bit::TID];
         let from_end = |wanted: u64| {
             let at = place(wanted, &LAST).filter(|_| attribute.has_sample_id_all());
             at.map(|behind| behind + 8)

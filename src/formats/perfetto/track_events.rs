@@ -411,7 +411,7 @@ impl<'a> EventParts<'a> {
                 track_event::EXTRA_COUNTER_TRACK_UUIDS => append_numbers(&mut parts.counters, value),
                 track_event::EXTRA_COUNTER_VALUES => append_numbers(&mut parts.counter_values, value),
                 track_event::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS => {
-                    append_numbers(&mut parts.double_counters, value)
+                    append_numbers(&mut parts.double_counters, value);
                 }
                 track_event::EXTRA_DOUBLE_COUNTER_VALUES => {
                     append_fixed(&mut parts.double_counter_values, value);

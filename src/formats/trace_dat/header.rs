@@ -150,7 +150,7 @@ impl<'a> TraceDat<'a> {
                 self.formats.push((system.to_owned(), text));
             }
             None => {
-                self.notes.push(format!("an event format of subsystem `{system}` has no id and is skipped"))
+                self.notes.push(format!("an event format of subsystem `{system}` has no id and is skipped"));
             }
         }
     }

@@ -209,7 +209,7 @@ impl WindowState {
             Marker::AsyncBegin { pid, name, cookie } => self.begin(slice(pid, false, name, cookie), event),
             Marker::AsyncEnd { pid, name, cookie } => self.end(&slice(pid, false, name, cookie)),
             Marker::TrackBegin { pid, track, cookie, .. } => {
-                self.begin(slice(pid, true, track, cookie), event)
+                self.begin(slice(pid, true, track, cookie), event);
             }
             Marker::TrackEnd { pid, track, cookie, .. } => self.end(&slice(pid, true, track, cookie)),
             Marker::Counter { pid, name, .. } => {

@@ -190,7 +190,7 @@ fn each_release_gets_the_calls_that_it_knows() {
                 let here = support::tempdir();
                 let output = launch(release, flags, here.path());
                 let said = &output.stderr;
-                let status = if refused.is_empty() { 0 } else { 1 };
+                let status = i32::from(!refused.is_empty());
                 assert_eq!(output.code(), Some(status), "{} {flags}: {said}", release.name);
                 assert_eq!(calls(here.path()), [*before, *from_start].concat(), "{} {flags}", release.name);
                 if !refused.is_empty() {

@@ -94,7 +94,7 @@ fn trace(later: bool) -> ArtTrace {
     });
     calls.call(2, 4, [3_000, 2_500], |calls| {
         calls.call(2, 3, [1, 1], |calls| {
-            calls.call(2, 2, [if later { 31_000_000 } else { 39_000_000 }, 250], |_| {})
+            calls.call(2, 2, [if later { 31_000_000 } else { 39_000_000 }, 250], |_| {});
         });
         calls.call(2, 2, [200_000, 30], |_| {});
     });

@@ -26,6 +26,7 @@ pub mod tables;
 mod wait;
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -104,8 +105,7 @@ pub fn run_line(dir: &Path, line: &str) -> Ran {
 /// missing, this function reports a skipped test and returns `None`.
 pub fn corpus() -> Option<PathBuf> {
     let dir = std::env::var_os("TRACEBRIDGE_CORPUS")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| project_dir().join("../shared/corpus"));
+        .map_or_else(|| project_dir().join("../shared/corpus"), PathBuf::from);
     // Some tests run the binary in another directory.
     let dir = std::path::absolute(dir).expect("TRACEBRIDGE_CORPUS is a path");
     if dir.join("INDEX.tsv").is_file() {
@@ -122,7 +122,6 @@ pub fn skip(what: &str, why: &str) {
     let required = std::env::var("TRACEBRIDGE_REQUIRE").unwrap_or_default();
     assert!(!required.split(',').any(|r| r == what), "required, but: {why}");
     // Straight to the terminal: the test harness swallows what a passing test prints.
-    use std::io::Write;
     let _ = writeln!(std::io::stderr(), "SKIPPED ({what}): {why}");
 }
 

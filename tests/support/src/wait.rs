@@ -17,9 +17,7 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// If it does not hold within [`WAIT_LIMIT`].
 #[track_caller]
 pub fn until(what: &str, condition: impl FnMut() -> bool) {
-    if !holds_within(WAIT_LIMIT, condition) {
-        panic!("waited {} s for {what}", WAIT_LIMIT.as_secs());
-    }
+    assert!(holds_within(WAIT_LIMIT, condition), "waited {} s for {what}", WAIT_LIMIT.as_secs());
 }
 
 /// Looks at `condition` until it holds, at most for this time. Returns whether it holds.

@@ -290,7 +290,7 @@ impl CaptureFile {
                 // The file system requires a larger alignment, or only its open accepts O_DIRECT: use the
                 // page cache.
                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) && self.direct.is_some() => {
-                    self.direct = None
+                    self.direct = None;
                 }
                 Err(e) => return Err(e),
             }

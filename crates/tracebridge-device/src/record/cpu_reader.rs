@@ -121,7 +121,7 @@ impl CpuReaders {
             let path = tracefs.path(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
             match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path) {
                 Ok(pipe) => {
-                    readers.push(CpuReader { pipe, count: CpuReadCount { cpu, ..CpuReadCount::default() } })
+                    readers.push(CpuReader { pipe, count: CpuReadCount { cpu, ..CpuReadCount::default() } });
                 }
                 Err(e) if matches!(e.raw_os_error(), Some(libc::ENODEV | libc::ENXIO)) => {}
                 Err(e) => return Err(RecordError::knob(&path, "open", e)),

@@ -55,6 +55,7 @@ pub(crate) struct LaunchReport {
     pub(crate) tracer_refused: Option<ActivityError>,
 }
 
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
 fn as_text<S: Serializer>(error: &Option<ActivityError>, serializer: S) -> Result<S::Ok, S::Error> {
     error.as_ref().map(ToString::to_string).serialize(serializer)
 }

@@ -23,7 +23,8 @@ use crate::ftrace::PageLayout;
 use crate::step_log::print_step;
 use crate::trace_dat::recording_summary::{CpuSummary, RecordingSummary, RingsSummary};
 use crate::trace_dat::{
-    CpuLoss, CpuRecorded, DatHead, MachineFacts, Metadata, RecorderInfo, RingsInfo, Slot, no_event_of, option,
+    CpuData, CpuLoss, CpuRecorded, DatHead, MachineFacts, Metadata, RecorderInfo, RingsInfo, Slot,
+    no_event_of, option,
 };
 
 /// A trace buffer that is being read into an output.
@@ -94,7 +95,7 @@ impl RecordingSession {
         let kallsyms = target.kallsyms;
         let metadata =
             metadata::head(&tracefs, applied, kallsyms, &cpu_ids, shown, device.clone(), &names_before)?;
-        let head = metadata.v6(&vec![Default::default(); shown]);
+        let head = metadata.v6(&vec![CpuData::default(); shown]);
         let slots = HeadSlots::find(&head, cpu_ids.len());
         // To a user with few rights each refused attempt would be logged.
         let facts = (!applied.restricted).then(machine_facts::begin);

@@ -160,7 +160,9 @@ impl<'r> Evaluator<'r> {
                 let at = usize::try_from(self.int(index)?.v).ok()?.checked_mul(elem.bytes.into())?;
                 self.bytes(array)?.get(at..)
             }
-            Expr::Ternary(condition, then, other) => self.bytes(self.branch(condition, then, other)?),
+            Expr::Ternary(condition, then, other) => {
+                self.bytes(self.branch(condition, then.as_deref(), other)?)
+            }
             Expr::Binary(BinaryOp::Add, a, b) => self.bytes(a)?.get(usize::try_from(self.int(b)?.v).ok()?..),
             _ => None,
         }
@@ -171,11 +173,11 @@ impl<'r> Evaluator<'r> {
         match expr {
             Expr::Text(text) => out.extend_from_slice(text),
             Expr::Ternary(condition, then, other) => {
-                return self.text(self.branch(condition, then, other)?, out);
+                return self.text(self.branch(condition, then.as_deref(), other)?, out);
             }
             Expr::Cast(_, inner) => return self.text(inner, out),
             Expr::Flags { value, delimiter, table } => {
-                self.flags(self.unsigned(value)?, delimiter, table, out)
+                self.flags(self.unsigned(value)?, delimiter, table, out);
             }
             Expr::Symbolic { value, table } => {
                 let v = self.unsigned(value)?;
@@ -210,14 +212,9 @@ impl<'r> Evaluator<'r> {
     }
 
     /// The branch of a conditional expression that its condition chooses.
-    fn branch<'e>(
-        &self,
-        condition: &'e Expr,
-        then: &'e Option<Box<Expr>>,
-        other: &'e Expr,
-    ) -> Option<&'e Expr> {
+    fn branch<'e>(&self, condition: &'e Expr, then: Option<&'e Expr>, other: &'e Expr) -> Option<&'e Expr> {
         let holds = self.int(condition)?.v != 0;
-        Some(if holds { then.as_deref().unwrap_or(condition) } else { other })
+        Some(if holds { then.unwrap_or(condition) } else { other })
     }
 
     fn unsigned(&self, expr: &Expr) -> Option<u64> {

@@ -141,12 +141,9 @@ impl Rings {
             return self.refuse(pid, link, what);
         }
         let uids: Vec<u32> = self.programs.iter().map(Program::uid).collect();
-        let (count, of_all) = match share(&uids, ring.uid) {
-            None => {
-                print_step(format_args!("reads the ring of process {pid}"));
-                return self.programs.push(Program::begin(pid, link, ring, self.times.stamp, since));
-            }
-            Some(full) => full,
+        let Some((count, of_all)) = share(&uids, ring.uid) else {
+            print_step(format_args!("reads the ring of process {pid}"));
+            return self.programs.push(Program::begin(pid, link, ring, self.times.stamp, since));
         };
         let is_rival = |program: &Program| of_all || program.uid() == ring.uid;
         let idle = self.programs.iter().enumerate().filter(|(_, program)| is_rival(program));
