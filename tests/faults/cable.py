@@ -16,11 +16,15 @@ import tempfile
 import threading
 import time
 
+from tracefs import alone
+
 DIR = "/data/local/tmp"
 SESSIONS = f"{DIR}/tracebridge.d"
 BINARY = f"{DIR}/tracebridge"
 # How long the host waits for a device that is away, seconds.
 PATIENCE = 4
+# The same over a whole cable, where only a busy machine keeps a device from answering.
+LONG_PATIENCE = 30
 # No command takes longer than this, whatever happens to the cable, seconds.
 MAX_SECONDS = 90.0
 # How long the cable is out after a cut, seconds; None is until the command has ended.
@@ -173,10 +177,11 @@ class Campaign:
             time.sleep(0.3)
         raise OSError(f"the device does not answer: {done.stderr}")
 
-    def tracebridge(self, words, directory, serial, port, timeout=MAX_SECONDS):
+    def tracebridge(self, words, directory, serial, port, patience=PATIENCE):
         """Runs `tracebridge adb`, and returns status and messages; the status None means that it did not end."""
+        timeout = MAX_SECONDS * patience / PATIENCE
         env = {**os.environ, "ANDROID_SERIAL": serial, "ANDROID_ADB_SERVER_PORT": str(port),
-               "TRACEBRIDGE_ADB_TIMEOUT": str(PATIENCE),
+               "TRACEBRIDGE_ADB_TIMEOUT": str(patience),
                "TRACEBRIDGE_DEVICE_BINARIES": os.path.abspath(self.binaries)}
         try:
             done = subprocess.run([self.binary, "adb", *words], cwd=directory, env=env, capture_output=True,
@@ -185,9 +190,9 @@ class Campaign:
             return None, (late.stderr or b"").decode(errors="replace")
         return done.returncode, (done.stderr + done.stdout).decode(errors="replace")
 
-    def look(self):
+    def look(self, before="true"):
         """Finds what is on the device: recordings and their files, files of tracebridge and their hashes, the settings that a
-        recording changes, and the recorders at work."""
+        recording changes, and the recorders at work. The script `before` runs first: each shell takes its time."""
         found = {"sessions": {}, "files": {}, "settings": [], "running": []}
         script = (f"cd {SESSIONS} 2>/dev/null && for s in *; do [ -d $s ] || continue; echo sessions $s $(ls $s); "
                   "[ -e $s/pid ] && [ ! -e $s/status ] && [ -d /proc/$(cat $s/pid) ] && echo running $s; done; "
@@ -195,7 +200,7 @@ class Campaign:
                   "echo files $f $(sha256sum <$f); done; "
                   f"cd /sys/kernel/tracing && for f in {' '.join(SETTINGS)}; do echo settings $f $(cat $f); done; "
                   "echo settings $(ls instances)")
-        for line in self.shell(script).splitlines():
+        for line in self.shell(f"({before}) >/dev/null 2>&1; {script}").splitlines():
             kind, *words = line.split()
             if kind == "sessions":
                 found[kind][words[0]] = words[1:]
@@ -229,6 +234,14 @@ class Campaign:
 
     def run(self, job, end, cut_at, outage):
         """Runs a command over the cable, which is cut there. Returns what is wrong afterwards."""
+        # A device that is a container of this machine has its tracefs, and so have other tests.
+        with alone(None, self.options.lock):
+            if self.options.lock:
+                self.usual = self.look()["settings"]
+            return self.run_alone(job, end, cut_at, outage)
+
+    def run_alone(self, job, end, cut_at, outage):
+        """The same, while no other program records on the device."""
         cable = self.cables[end]
         serial, port = self.serial, self.port
         directory = tempfile.mkdtemp(dir=self.place)
@@ -309,8 +322,9 @@ class Campaign:
                 problems.append(f"the recording {one} is gone")
             else:
                 became.append("never begun")
-        self.fetch_later(there, problems, became)
         self.judge_files(job, state["files"], whole, problems)
+        if there:
+            state = self.fetch_later(there, problems, became)
         self.put_back(state, problems)
         return problems, collections.Counter(became)
 
@@ -324,18 +338,17 @@ class Campaign:
         return False
 
     def fetch_later(self, there, problems, became):
-        """Fetches the recordings that are still on the device, over a whole cable."""
-        if not there:
-            return
+        """Fetches the recordings that are still on the device, over a whole cable. Returns what is there afterwards."""
         directory = tempfile.mkdtemp(dir=self.place)
-        status, said = self.tracebridge(["pull", "--resume"], directory, self.serial, self.port)
+        status, said = self.tracebridge(["pull", "--resume"], directory, self.serial, self.port, LONG_PATIENCE)
         fetched = [name for name in os.listdir(directory) if self.is_whole(f"{directory}/{name}")]
-        left = set(self.look()["sessions"])
-        empty = {one for one in left if not {"capture.dat", "summary.json"} & set(there.get(one, ()))}
+        state = self.look()
+        empty = {one for one in state["sessions"] if not {"capture.dat", "summary.json"} & set(there.get(one, ()))}
         became += ["fetched later"] * len(fetched) + ["never begun"] * len(empty)
         if len(fetched) < len(set(there) - empty):
             problems.append(f"of {there} only {fetched} can be fetched (status {status}): {said[-400:]!r}")
         shutil.rmtree(directory, ignore_errors=True)
+        return state
 
     def judge_files(self, job, files, whole, problems):
         """Checks that what was pulled is here or there, and what was pushed is whole or not there."""
@@ -351,11 +364,10 @@ class Campaign:
         for _ in range(20):
             if self.is_usual(state):
                 return
-            self.shell(f"[ -x {BINARY} ] && {BINARY} stop -o /dev/null >/dev/null 2>&1; rm -f {DIR}/payload.bin "
-                       f"{DIR}/tracebridge.*.part; rm -rf {SESSIONS}")
             if "tracebridge" not in state["files"]:
-                self.tracebridge(["push"], self.place, self.serial, self.port)
-            state = self.look()
+                self.tracebridge(["push"], self.place, self.serial, self.port, LONG_PATIENCE)
+            state = self.look(f"[ -x {BINARY} ] && {BINARY} stop -o /dev/null; rm -f {DIR}/payload.bin "
+                              f"{DIR}/tracebridge.*.part; rm -rf {SESSIONS}")
         problems.append(f"settings: {state['settings']!r}, not {self.usual!r}")
         self.shell(f"pkill -9 tracebridge; {BINARY} restore --flight")
 
@@ -374,20 +386,14 @@ class Campaign:
 
     def go(self):
         """Runs every command once without a cut, then cuts."""
-        self.tracebridge(["push"], self.place, self.serial, self.port)
-        self.shell(f"{BINARY} restore --flight >/dev/null 2>&1; rm -rf {SESSIONS}")
-        # The kernel makes its buffers at the first recording after a boot, and no one can unmake them.
-        self.shell(f"{BINARY} record sched -t 50ms -o {DIR}/first.dat >/dev/null 2>&1; rm -f {DIR}/first.dat")
-        self.usual = self.look()["settings"]
+        with alone(None, self.options.lock):
+            self.make_usual()
         began = time.monotonic()
         number = self.options.at or 0
         while not self.is_over(began):
             job, end, choose = self.choose(number)
-            if end not in job.marks:
-                problems = self.run(job, end, None, 0.0)
-                if problems or not job.marks[end]:
-                    self.say(f"{job.name} fails without a cut: {problems}")
-                    return 1
+            if not self.is_known(job, end):
+                return 1
             marks = [0] + job.marks[end]
             # As many cuts between small messages as inside of large files.
             if choose.random() < 0.5:
@@ -409,6 +415,25 @@ class Campaign:
                 break
         self.seconds = time.monotonic() - began
         return 0
+
+    def make_usual(self):
+        """Puts the binary on the device, and learns its settings."""
+        self.tracebridge(["push"], self.place, self.serial, self.port, LONG_PATIENCE)
+        self.shell(f"{BINARY} restore --flight >/dev/null 2>&1; rm -rf {SESSIONS}")
+        # The kernel makes its buffers at the first recording after a boot, and no one can unmake them.
+        self.shell(f"{BINARY} record sched -t 50ms -o {DIR}/first.dat >/dev/null 2>&1; rm -f {DIR}/first.dat")
+        self.usual = self.look()["settings"]
+
+    def is_known(self, job, end):
+        """Whether it is known what the command sends without a cut. On a busy machine it may take too long, once."""
+        for _ in range(3):
+            if job.marks.get(end):
+                return True
+            problems = self.run(job, end, None, 0.0)
+            if problems:
+                job.marks.pop(end, None)
+                self.say(f"{job.name} fails without a cut: {problems}")
+        return bool(job.marks.get(end))
 
     def cuts(self):
         """How often the cable was cut while a command ran."""

@@ -127,11 +127,13 @@ class Starved(Fault):
             threads = [int(tid) for tid in os.listdir(f"/proc/{run.process.pid}/task")]
         except OSError:
             return False
+        # That of the loops, which have it from this script.
+        priority = os.getpriority(os.PRIO_PROCESS, 0)
         for tid in threads:
             # A thread that has just ended has no priority.
             with contextlib.suppress(OSError):
                 os.sched_setscheduler(tid, os.SCHED_OTHER, os.sched_param(0))
-                os.setpriority(os.PRIO_PROCESS, tid, 0)
+                os.setpriority(os.PRIO_PROCESS, tid, priority)
         # Should this script be killed, they end by themselves.
         loop = ["timeout", "60", "sh", "-c", "while :; do :; done"]
         self.loops = [subprocess.Popen(loop) for _ in range(8)]

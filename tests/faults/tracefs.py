@@ -146,9 +146,13 @@ class Tracefs:
 
 @contextlib.contextmanager
 def alone(directory, paths):
-    """Holds the lock of this machine's tracefs, and others."""
+    """Holds the lock of this machine's tracefs, and others: of files, or of directories as that of a tracefs."""
     with contextlib.ExitStack() as stack:
-        for file in [directory, *(stack.enter_context(open(path, "a")) for path in paths)]:
+        files = [] if directory is None else [directory]
+        for path in paths:
+            files.append(os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT, 0o666))
+            stack.callback(os.close, files[-1])
+        for file in files:
             lock(file)
             stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
         yield
