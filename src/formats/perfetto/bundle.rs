@@ -9,9 +9,10 @@
 //! shortly before and after it, and no others.
 
 use super::fields::{
-    compact_sched as compact, ftrace_clock, ftrace_event, ftrace_event_bundle as bundle_field,
+    compact_sched as compact, ftrace_clock, ftrace_event, ftrace_event_bundle as bundle_field, trace_packet,
 };
-use super::wire::read::{WireValue, fields, last_value};
+use super::trace_packets::packets;
+use super::wire::read::{WireValue, fields};
 use crate::clock::Clock;
 use crate::formats::Damage;
 use crate::varint;
@@ -118,15 +119,43 @@ pub(super) struct Outline {
 /// A bundle of events, or a piece of a large one.
 pub(super) struct IndexedBundle<'a> {
     pub(super) cpu: u32,
-    /// The encoded `FtraceEventBundle`.
-    pub(super) body: &'a [u8],
+    pub(super) content: PieceContent<'a>,
     /// Which kernel symbols its events refer to: the number of the entry in [`PacketIndex::symbols`].
     pub(super) symbols: u32,
     pub(super) extent: Extent,
     /// Whether the kernel lost events before its first one.
     pub(super) is_after_loss: bool,
-    /// Whether it describes event types.
-    pub(super) describes_types: bool,
+    /// The whole `FtraceEventBundle`, if it describes event types. The first piece of a bundle has it.
+    pub(super) describing: Option<&'a [u8]>,
+}
+
+/// Where the events of a piece of a bundle are.
+pub(super) enum PieceContent<'a> {
+    /// Fields of an `FtraceEventBundle`.
+    Fields(&'a [u8]),
+    /// Packets with small bundles. A group of them is one piece, so that there are not as many pieces as
+    /// events.
+    Packets(&'a [u8]),
+    /// Rows of a large `CompactSched`.
+    Rows(Box<RowsPiece<'a>>),
+}
+
+/// So many rows of a `CompactSched`.
+pub(super) struct RowsPiece<'a> {
+    rows: CompactRows<'a>,
+    count: u64,
+    /// The bytes of its columns.
+    bytes: usize,
+}
+
+impl PieceContent<'_> {
+    /// The number of bytes of the trace that hold these events.
+    pub(super) fn byte_len(&self) -> usize {
+        match self {
+            PieceContent::Fields(bytes) | PieceContent::Packets(bytes) => bytes.len(),
+            PieceContent::Rows(piece) => piece.bytes,
+        }
+    }
 }
 
 /// When the events of a bundle begin, and how many they are.
@@ -138,6 +167,15 @@ pub(super) struct Extent {
 }
 
 impl Extent {
+    /// The extent of both.
+    fn joined(self, other: Extent) -> Extent {
+        if other.events == 0 {
+            return self;
+        }
+        let first_ts = if self.events == 0 { other.first_ts } else { self.first_ts.min(other.first_ts) };
+        Extent { first_ts, events: self.events + other.events }
+    }
+
     fn add(&mut self, ts: u64) {
         self.first_ts = if self.events == 0 { ts } else { self.first_ts.min(ts) };
         self.events += 1;
@@ -148,50 +186,111 @@ impl Extent {
 /// buffer.
 const PIECE_EVENTS: u64 = 32 << 10;
 
+/// A packet whose only bundle has no more events is a small one.
+const SMALL_EVENTS: u64 = 8;
+
+impl<'a> IndexedBundle<'a> {
+    /// Whether it may be one of a group.
+    pub(super) fn is_small(&self) -> bool {
+        self.extent.events <= SMALL_EVENTS && self.describing.is_none()
+    }
+
+    /// Makes this small bundle, or group of them, and the next one a group, which lies in `packets`. Returns
+    /// whether they can be one.
+    pub(super) fn join(&mut self, next: &IndexedBundle<'a>, packets: &'a [u8]) -> bool {
+        if self.symbols != next.symbols || self.extent.events >= PIECE_EVENTS {
+            return false;
+        }
+        self.content = PieceContent::Packets(packets);
+        self.cpu = self.cpu.max(next.cpu);
+        self.extent = self.extent.joined(next.extent);
+        // Each bundle of a group says it of itself.
+        self.is_after_loss = false;
+        true
+    }
+}
+
 /// Reads the outline of a bundle. Calls `piece` with each piece of it and the extent of what [`events`]
 /// appends of that piece, without decoding it.
-pub(super) fn outline<'a>(bundle: &'a [u8], mut piece: impl FnMut(&'a [u8], Extent)) -> Outline {
+pub(super) fn outline<'a>(bundle: &'a [u8], mut piece: impl FnMut(PieceContent<'a>, Extent)) -> Outline {
     let mut head = BundleHead::default();
     let mut describes_types = false;
     let mut is_after_loss = false;
     let mut extent = Extent::default();
     let mut start = 0;
     let mut all = fields(bundle);
+    let mut at = 0;
     while let Some((number, value)) = all.next() {
+        let end = bundle.len() - all.rest().len();
         match number {
             bundle_field::EVENT => {
                 extent.add(first_number(value.bytes(), ftrace_event::TIMESTAMP).unwrap_or(0));
-                let end = bundle.len() - all.rest().len();
-                if extent.events >= PIECE_EVENTS && end < bundle.len() {
-                    piece(&bundle[start..end], std::mem::take(&mut extent));
-                    start = end;
-                }
             }
             bundle_field::LOST_EVENTS => is_after_loss |= value.number() != 0,
             bundle_field::GENERIC_EVENT_DESCRIPTORS => describes_types = true,
             bundle_field::COMPACT_SCHED => {
-                for column in [compact::SWITCH_TIMESTAMP, compact::WAKING_TIMESTAMP] {
-                    let deltas = last_value(value.bytes(), column).map_or(&[][..], WireValue::bytes);
-                    let mut ts = 0u64;
-                    for delta in varint::all(deltas) {
-                        ts = ts.wrapping_add(delta);
-                        extent.add(ts);
+                let rows = CompactRows::new(value.bytes());
+                if rows.may_be_many() {
+                    if start < at {
+                        piece(PieceContent::Fields(&bundle[start..at]), std::mem::take(&mut extent));
                     }
+                    rows.pieces(&mut piece);
+                    start = end;
+                } else {
+                    rows.times().for_each(|ts| extent.add(ts));
                 }
             }
             _ => head.field(number, value),
         }
+        at = end;
+        if extent.events >= PIECE_EVENTS && at < bundle.len() {
+            piece(PieceContent::Fields(&bundle[start..at]), std::mem::take(&mut extent));
+            start = at;
+        }
     }
-    piece(&bundle[start..], extent);
+    piece(PieceContent::Fields(&bundle[start..]), extent);
     Outline { head, is_after_loss, describes_types }
 }
 
-/// Appends the events of a bundle, the one with the index `number`, to `out`, sorted by time. Returns whether
-/// the whole bundle could be read.
-pub(super) fn events<'a>(bundle: &IndexedBundle<'a>, number: u32, out: &mut Vec<BundleEvent<'a>>) -> bool {
+/// Appends the events of a bundle, the one with the index `number`, to `out`, sorted by time. Returns how
+/// many bundles could be read in part only.
+pub(super) fn events<'a>(bundle: &IndexedBundle<'a>, number: u32, out: &mut Vec<BundleEvent<'a>>) -> u32 {
     let start = out.len();
-    let IndexedBundle { cpu, body, is_after_loss, .. } = *bundle;
-    let bundle = number;
+    let IndexedBundle { cpu, is_after_loss, .. } = *bundle;
+    match &bundle.content {
+        PieceContent::Fields(body) => events_of_fields(body, cpu, is_after_loss, number, out),
+        PieceContent::Packets(group) => {
+            let mut broken = 0;
+            for packet in packets(group) {
+                let bundles = fields(packet.body).filter(|(n, _)| *n == trace_packet::FTRACE_EVENTS);
+                for (_, body) in bundles {
+                    let Outline { head, is_after_loss, .. } = outline(body.bytes(), |_, _| {});
+                    broken += events_of_fields(body.bytes(), head.cpu, is_after_loss, number, out);
+                }
+            }
+            if !out[start..].is_sorted_by_key(|e| e.ts) {
+                out[start..].sort_by_key(|e| e.ts);
+            }
+            broken
+        }
+        PieceContent::Rows(piece) => {
+            piece.rows.append(piece.count, cpu, number, out);
+            sort_events(start, cpu, is_after_loss, number, out);
+            0
+        }
+    }
+}
+
+/// Appends the events of these fields of a bundle. Returns how many bundles could be read in part only: this
+/// one, or none.
+fn events_of_fields<'a>(
+    body: &'a [u8],
+    cpu: u32,
+    is_after_loss: bool,
+    bundle: u32,
+    out: &mut Vec<BundleEvent<'a>>,
+) -> u32 {
+    let start = out.len();
     let mut all = fields(body);
     for (number, value) in all.by_ref() {
         match number {
@@ -200,10 +299,18 @@ pub(super) fn events<'a>(bundle: &IndexedBundle<'a>, number: u32, out: &mut Vec<
                 let ts = first_number(event, ftrace_event::TIMESTAMP).unwrap_or(0);
                 out.push(BundleEvent { ts, cpu, bundle, content: EventContent::Whole(event) });
             }
-            bundle_field::COMPACT_SCHED => compact_events(value.bytes(), cpu, bundle, out),
+            bundle_field::COMPACT_SCHED => {
+                CompactRows::new(value.bytes()).append(u64::MAX, cpu, bundle, out);
+            }
             _ => {}
         }
     }
+    sort_events(start, cpu, is_after_loss, bundle, out);
+    u32::from(all.broken)
+}
+
+/// Sorts the events of a bundle, which begin at `start`, and puts a loss in front of them.
+fn sort_events(start: usize, cpu: u32, is_after_loss: bool, bundle: u32, out: &mut Vec<BundleEvent<'_>>) {
     if !out[start..].is_sorted_by_key(|e| e.ts) {
         out[start..].sort_by_key(|e| e.ts);
     }
@@ -211,7 +318,6 @@ pub(super) fn events<'a>(bundle: &IndexedBundle<'a>, number: u32, out: &mut Vec<
         let ts = out.get(start).map_or(0, |e| e.ts);
         out.insert(start, BundleEvent { ts, cpu, bundle, content: EventContent::LostEvents });
     }
-    !all.broken
 }
 
 /// The first value of field `number`. The timestamp is nearly always the first field of an event, so that the
@@ -220,42 +326,182 @@ fn first_number(event: &[u8], number: u32) -> Option<u64> {
     fields(event).find(|(n, _)| *n == number).map(|(_, v)| v.number())
 }
 
-fn compact_events<'a>(sched: &'a [u8], cpu: u32, bundle: u32, out: &mut Vec<BundleEvent<'a>>) {
-    let interned = fields(sched).filter(|(n, _)| *n == compact::INTERN_TABLE);
-    let comms: Vec<&[u8]> = interned.map(|(_, v)| v.bytes()).collect();
-    let comm = |index: u64| usize::try_from(index).ok().and_then(|i| comms.get(i)).copied().unwrap_or(b"");
-    let column = |number| varint::all(last_value(sched, number).map_or(&[][..], WireValue::bytes));
-    let mut ts = 0u64;
-    let mut prev_state = column(compact::SWITCH_PREV_STATE);
-    let mut next_pid = column(compact::SWITCH_NEXT_PID);
-    let mut next_prio = column(compact::SWITCH_NEXT_PRIO);
-    let mut next_comm = column(compact::SWITCH_NEXT_COMM_INDEX);
-    for delta in column(compact::SWITCH_TIMESTAMP) {
-        ts = ts.wrapping_add(delta);
-        let content = EventContent::CompactSwitch {
-            prev_state: prev_state.next().unwrap_or(0) as i64,
-            next_pid: next_pid.next().unwrap_or(0) as i32,
-            next_prio: next_prio.next().unwrap_or(0) as i32,
-            next_comm: comm(next_comm.next().unwrap_or(u64::MAX)),
-        };
-        out.push(BundleEvent { ts, cpu, bundle, content });
+/// More names than a recorder interns in a bundle, which has each name for a row of it.
+const MAX_NAMES: usize = 64 << 10;
+
+/// The rows of a `CompactSched`, or those from one of them on: switches and wakings, which are both in the
+/// order of time.
+#[derive(Clone, Copy)]
+struct CompactRows<'a> {
+    /// The fields from the first name on.
+    names: &'a [u8],
+    switches: Columns<'a>,
+    wakings: Columns<'a>,
+}
+
+impl<'a> CompactRows<'a> {
+    fn new(sched: &'a [u8]) -> CompactRows<'a> {
+        let mut rows = CompactRows { names: &[], switches: Columns::default(), wakings: Columns::default() };
+        let CompactRows { names, switches, wakings } = &mut rows;
+        let mut at = sched;
+        let mut all = fields(sched);
+        while let Some((number, value)) = all.next() {
+            let column = match number {
+                compact::INTERN_TABLE => {
+                    if names.is_empty() {
+                        *names = at;
+                    }
+                    None
+                }
+                compact::SWITCH_TIMESTAMP => Some(&mut switches.deltas),
+                compact::SWITCH_PREV_STATE => Some(&mut switches.values[0]),
+                compact::SWITCH_NEXT_PID => Some(&mut switches.values[1]),
+                compact::SWITCH_NEXT_PRIO => Some(&mut switches.values[2]),
+                compact::SWITCH_NEXT_COMM_INDEX => Some(&mut switches.values[3]),
+                compact::WAKING_TIMESTAMP => Some(&mut wakings.deltas),
+                compact::WAKING_PID => Some(&mut wakings.values[0]),
+                compact::WAKING_TARGET_CPU => Some(&mut wakings.values[1]),
+                compact::WAKING_PRIO => Some(&mut wakings.values[2]),
+                compact::WAKING_COMM_INDEX => Some(&mut wakings.values[3]),
+                compact::WAKING_COMMON_FLAGS => Some(&mut wakings.values[4]),
+                _ => None,
+            };
+            if let Some(column) = column {
+                *column = value.bytes();
+            }
+            at = all.rest();
+        }
+        rows
     }
-    ts = 0;
-    let mut pid = column(compact::WAKING_PID);
-    let mut target_cpu = column(compact::WAKING_TARGET_CPU);
-    let mut prio = column(compact::WAKING_PRIO);
-    let mut comm_index = column(compact::WAKING_COMM_INDEX);
-    let mut flags = column(compact::WAKING_COMMON_FLAGS);
-    for delta in column(compact::WAKING_TIMESTAMP) {
-        ts = ts.wrapping_add(delta);
-        let content = EventContent::CompactWaking {
-            pid: pid.next().unwrap_or(0) as i32,
-            target_cpu: target_cpu.next().unwrap_or(0) as i32,
-            prio: prio.next().unwrap_or(0) as i32,
-            comm: comm(comm_index.next().unwrap_or(u64::MAX)),
-            flags: flags.next().unwrap_or(0) as u8,
+
+    /// Whether the rows may be more than those of a piece. Each has a byte at least.
+    fn may_be_many(&self) -> bool {
+        (self.switches.deltas.len() + self.wakings.deltas.len()) as u64 > PIECE_EVENTS
+    }
+
+    /// The times of all rows, in no order.
+    fn times(self) -> impl Iterator<Item = u64> {
+        self.switches.times().chain(self.wakings.times())
+    }
+
+    /// The number of bytes of the columns.
+    fn byte_len(&self) -> usize {
+        self.switches.byte_len() + self.wakings.byte_len()
+    }
+
+    /// Takes the columns of which the next row is the earlier one. Of one time, switches come first.
+    fn next_columns(&mut self) -> Option<(&mut Columns<'a>, bool)> {
+        let is_switch = match (self.switches.next_ts(), self.wakings.next_ts()) {
+            (Some(switch), Some(waking)) => switch <= waking,
+            (switch, None) => switch.map(|_| true)?,
+            (None, Some(_)) => false,
         };
-        out.push(BundleEvent { ts, cpu, bundle, content });
+        Some((if is_switch { &mut self.switches } else { &mut self.wakings }, is_switch))
+    }
+
+    /// Calls `piece` with pieces of the rows.
+    fn pieces(mut self, piece: &mut impl FnMut(PieceContent<'a>, Extent)) {
+        loop {
+            let rows = self;
+            let mut extent = Extent::default();
+            while extent.events < PIECE_EVENTS
+                && let Some((columns, _)) = self.next_columns()
+                && let Some(row) = columns.take_row()
+            {
+                extent.add(row.ts);
+            }
+            if extent.events == 0 {
+                return;
+            }
+            let bytes = rows.byte_len() - self.byte_len();
+            piece(PieceContent::Rows(Box::new(RowsPiece { rows, count: extent.events, bytes })), extent);
+        }
+    }
+
+    /// Appends up to `count` rows as events, in the order of time.
+    fn append(mut self, count: u64, cpu: u32, bundle: u32, out: &mut Vec<BundleEvent<'a>>) {
+        let interned = fields(self.names).take(MAX_NAMES).filter(|(n, _)| *n == compact::INTERN_TABLE);
+        let comms: Vec<&[u8]> = interned.map(|(_, v)| v.bytes()).collect();
+        let comm = |index: Option<u64>| {
+            let index = index.and_then(|index| usize::try_from(index).ok());
+            index.and_then(|i| comms.get(i)).copied().unwrap_or(b"")
+        };
+        let mut left = count;
+        while left > 0
+            && let Some((columns, is_switch)) = self.next_columns()
+            && let Some(row) = columns.take_row()
+        {
+            left -= 1;
+            let value = |at: usize| row.values[at].unwrap_or(0);
+            let content = if is_switch {
+                EventContent::CompactSwitch {
+                    prev_state: value(0) as i64,
+                    next_pid: value(1) as i32,
+                    next_prio: value(2) as i32,
+                    next_comm: comm(row.values[3]),
+                }
+            } else {
+                EventContent::CompactWaking {
+                    pid: value(0) as i32,
+                    target_cpu: value(1) as i32,
+                    prio: value(2) as i32,
+                    comm: comm(row.values[3]),
+                    flags: value(4) as u8,
+                }
+            };
+            out.push(BundleEvent { ts: row.ts, cpu, bundle, content });
+        }
+    }
+}
+
+/// Packed columns of a `CompactSched`, from a row on.
+#[derive(Clone, Copy, Default)]
+struct Columns<'a> {
+    /// The time of the row before, ns.
+    ts: u64,
+    deltas: &'a [u8],
+    /// The columns of values. One that ends before the others has no more.
+    values: [&'a [u8]; 5],
+}
+
+/// A row of [`Columns`].
+struct Row {
+    ts: u64,
+    values: [Option<u64>; 5],
+}
+
+impl<'a> Columns<'a> {
+    /// The time of the next row.
+    #[inline]
+    fn next_ts(&self) -> Option<u64> {
+        varint::read(self.deltas).map(|(delta, _)| self.ts.wrapping_add(delta))
+    }
+
+    /// The times of all rows.
+    fn times(self) -> impl Iterator<Item = u64> {
+        varint::all(self.deltas).scan(self.ts, |ts, delta| {
+            *ts = ts.wrapping_add(delta);
+            Some(*ts)
+        })
+    }
+
+    #[inline]
+    fn take_row(&mut self) -> Option<Row> {
+        let (delta, rest) = varint::read(self.deltas)?;
+        self.deltas = rest;
+        self.ts = self.ts.wrapping_add(delta);
+        let mut values = [None; 5];
+        for (value, column) in values.iter_mut().zip(&mut self.values) {
+            if let Some((number, rest)) = varint::read(column) {
+                *value = Some(number);
+                *column = rest;
+            }
+        }
+        Some(Row { ts: self.ts, values })
+    }
+
+    fn byte_len(&self) -> usize {
+        self.deltas.len() + self.values.iter().map(|column| column.len()).sum::<usize>()
     }
 }
 
@@ -307,16 +553,23 @@ mod tests {
 
     fn indexed(body: &[u8]) -> IndexedBundle<'_> {
         let mut extent = Extent::default();
-        let outline = outline(body, |_, piece| extent = piece);
-        let Outline { is_after_loss, describes_types, .. } = outline;
-        IndexedBundle { cpu: 3, body, symbols: 0, extent, is_after_loss, describes_types }
+        let is_after_loss = outline(body, |_, whole| extent = whole).is_after_loss;
+        piece(PieceContent::Fields(body), extent, is_after_loss)
+    }
+
+    fn piece(content: PieceContent<'_>, extent: Extent, is_after_loss: bool) -> IndexedBundle<'_> {
+        IndexedBundle { cpu: 3, content, symbols: 0, extent, is_after_loss, describing: None }
     }
 
     fn times(bundle: &[u8]) -> (Vec<u64>, bool) {
+        times_of(&indexed(bundle))
+    }
+
+    fn times_of(bundle: &IndexedBundle<'_>) -> (Vec<u64>, bool) {
         let mut out = Vec::new();
-        let is_whole = events(&indexed(bundle), 0, &mut out);
+        let broken = events(bundle, 0, &mut out);
         assert!(out.iter().all(|event| event.cpu == 3));
-        (out.iter().map(|event| event.ts).collect(), is_whole)
+        (out.iter().map(|event| event.ts).collect(), broken == 0)
     }
 
     #[test]
@@ -366,14 +619,86 @@ mod tests {
         let mut bundle = Vec::new();
         let count = 2 * PIECE_EVENTS + 5;
         (0..count).for_each(|n| event(&mut bundle, 1_000_000 - n));
-        let mut pieces = Vec::new();
-        outline(&bundle, |piece, extent| pieces.push((piece, extent)));
-        let counts: Vec<u64> = pieces.iter().map(|(_, extent)| extent.events).collect();
+        let pieces = pieces(&bundle);
+        let counts: Vec<u64> = pieces.iter().map(|piece| piece.extent.events).collect();
         assert_eq!(counts, [PIECE_EVENTS, PIECE_EVENTS, 5]);
-        assert_eq!(pieces.iter().map(|(piece, _)| *piece).collect::<Vec<_>>().concat(), bundle);
-        for (piece, extent) in pieces {
-            let (times, is_whole) = times(piece);
-            assert_eq!((times.first().copied(), is_whole), (Some(extent.first_ts), true));
+        let bytes = pieces.iter().map(|piece| match piece.content {
+            PieceContent::Fields(fields) => fields,
+            _ => panic!("all are fields"),
+        });
+        assert_eq!(bytes.collect::<Vec<_>>().concat(), bundle);
+        for piece in pieces {
+            let (times, is_whole) = times_of(&piece);
+            assert_eq!((times.first().copied(), is_whole), (Some(piece.extent.first_ts), true));
         }
+    }
+
+    fn pieces(bundle: &[u8]) -> Vec<IndexedBundle<'_>> {
+        let mut pieces = Vec::new();
+        outline(bundle, |content, extent| pieces.push(piece(content, extent, false)));
+        pieces
+    }
+
+    /// A row of a `CompactSched` as text.
+    fn row(event: &BundleEvent<'_>) -> String {
+        format!("{} {:?}", event.ts, event.content)
+    }
+
+    #[test]
+    fn the_rows_of_a_large_compact_sched_are_read_in_pieces_between_the_events() {
+        let count = PIECE_EVENTS;
+        let column = |value: &dyn Fn(u64) -> u64| {
+            let mut out = Vec::new();
+            (0..count).for_each(|n| varint::push(&mut out, value(n)));
+            out
+        };
+        let mut sched = Vec::new();
+        message(&mut sched, compact::INTERN_TABLE, |name| name.extend_from_slice(b"even"));
+        message(&mut sched, compact::INTERN_TABLE, |name| name.extend_from_slice(b"odd"));
+        // A switch each 10 ns, and a waking 3 ns behind each.
+        bytes(&mut sched, compact::SWITCH_TIMESTAMP, &column(&|_| 10));
+        bytes(&mut sched, compact::SWITCH_NEXT_PID, &column(&|n| n));
+        bytes(&mut sched, compact::SWITCH_NEXT_COMM_INDEX, &column(&|n| n % 2));
+        bytes(&mut sched, compact::WAKING_TIMESTAMP, &column(&|n| if n == 0 { 13 } else { 10 }));
+        bytes(&mut sched, compact::WAKING_PID, &column(&|n| n + 1));
+        let mut bundle = Vec::new();
+        event(&mut bundle, 5);
+        bytes(&mut bundle, bundle_field::COMPACT_SCHED, &sched);
+        event(&mut bundle, 7);
+        let pieces = pieces(&bundle);
+        let counts: Vec<u64> = pieces.iter().map(|piece| piece.extent.events).collect();
+        assert_eq!(counts, [1, PIECE_EVENTS, PIECE_EVENTS, 1]);
+        let mut out = Vec::new();
+        for piece in &pieces {
+            let first = out.len();
+            assert_eq!(events(piece, 0, &mut out), 0);
+            assert_eq!(
+                (out[first].ts, (out.len() - first) as u64),
+                (piece.extent.first_ts, piece.extent.events)
+            );
+        }
+        let comm = |n: u64| if n.is_multiple_of(2) { &b"even"[..] } else { b"odd" };
+        let expected = (0..count).flat_map(|n| {
+            let switch = EventContent::CompactSwitch {
+                prev_state: 0,
+                next_pid: n as i32,
+                next_prio: 0,
+                next_comm: comm(n),
+            };
+            let waking = EventContent::CompactWaking {
+                pid: n as i32 + 1,
+                target_cpu: 0,
+                prio: 0,
+                comm: b"",
+                flags: 0,
+            };
+            [(10 * n + 10, switch), (10 * n + 13, waking)]
+        });
+        let expected = expected.map(|(ts, content)| row(&BundleEvent { ts, cpu: 3, bundle: 0, content }));
+        let rows = out[1..out.len() - 1].iter().map(row);
+        assert!(rows.eq(expected));
+        assert_eq!((out[0].ts, out[out.len() - 1].ts), (5, 7));
+        let bytes: usize = pieces.iter().map(|piece| piece.content.byte_len()).sum();
+        assert!((bundle.len() - 100..=bundle.len()).contains(&bytes), "{bytes} of {}", bundle.len());
     }
 }

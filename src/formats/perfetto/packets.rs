@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::ops::Range;
 
-use super::bundle::{self, Extent, IndexedBundle, Outline};
+use super::bundle::{self, IndexedBundle, Outline};
 use super::counter_packets::is_counters;
 use super::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, ftrace_cpu_stats, ftrace_stats, ftrace_stats_phase,
@@ -233,12 +233,58 @@ pub(super) struct PacketIndex<'a> {
     named_clocks: BTreeSet<u64>,
 }
 
+/// Where the packets lie whose small bundles are one piece.
+#[derive(Default)]
+struct SmallPackets {
+    /// The place of the first packet.
+    start: StreamPlace,
+    /// The offset behind the last one; `None` where the last piece is not of small bundles.
+    end: Option<usize>,
+}
+
+impl SmallPackets {
+    /// Adds a packet, whose pieces are those from number `first` on. If it has one small bundle, and what
+    /// comes before it has small ones, that piece becomes a part of the one before.
+    fn add<'a>(
+        &mut self,
+        bundles: &mut Vec<IndexedBundle<'a>>,
+        first: usize,
+        packet: &PlacedPacket<'a>,
+        streams: &'a TraceStreams<'_>,
+    ) {
+        let Some(body) = streams.place_of(packet.body) else { return };
+        let end = body.offset + packet.body.len();
+        let start = StreamPlace { offset: end - packet.range.len(), ..body };
+        let follows = self.end == Some(start.offset) && self.start.stream == start.stream;
+        if bundles.len() == first {
+            self.end = if follows { Some(end) } else { self.end };
+            return;
+        }
+        let is_small = bundles.len() == first + 1 && bundles[first].is_small();
+        if !is_small {
+            self.end = None;
+            return;
+        }
+        self.end = Some(end);
+        if follows && let Some([group, next]) = bundles.get_mut(first.wrapping_sub(1)..) {
+            let packets = streams.stream(start.stream).get(self.start.offset..end).unwrap_or(&[]);
+            if group.join(next, packets) {
+                bundles.pop();
+                return;
+            }
+        }
+        self.start = start;
+    }
+}
+
 impl<'a> PacketIndex<'a> {
     pub(super) fn new(streams: &'a TraceStreams<'_>, report: &mut ReadReport) -> PacketIndex<'a> {
         let mut out = PacketIndex { symbols: vec![HashMap::new()], ..PacketIndex::default() };
         let mut unparsed = 0u64;
         let _pass = Pass::begin("reading packets", streams.byte_len());
-        for PlacedPacket { body: packet, .. } in streams.packets() {
+        let mut group = SmallPackets::default();
+        for placed in streams.packets() {
+            let PlacedPacket { body: packet, .. } = placed;
             progress::advance(packet.len() as u64);
             let first_bundle = out.bundles.len();
             let mut content = None;
@@ -255,19 +301,19 @@ impl<'a> PacketIndex<'a> {
                     trace_packet::FTRACE_EVENTS => {
                         let first = out.bundles.len();
                         let mut read = 0;
-                        let outline = bundle::outline(body, |piece, extent| {
-                            read += piece.len();
+                        let outline = bundle::outline(body, |content, extent| {
+                            read += content.byte_len();
                             if read >= RELEASE_BYTES {
                                 read = 0;
                                 streams.release();
                             }
                             out.bundles.push(IndexedBundle {
                                 cpu: 0,
-                                body: piece,
+                                content,
                                 symbols: 0,
                                 extent,
                                 is_after_loss: false,
-                                describes_types: false,
+                                describing: None,
                             });
                         });
                         let head = outline.head;
@@ -326,6 +372,7 @@ impl<'a> PacketIndex<'a> {
             if let Some(symbols) = out.current_symbols.get(&sequence) {
                 out.bundles[first_bundle..].iter_mut().for_each(|bundle| bundle.symbols = *symbols);
             }
+            group.add(&mut out.bundles, first_bundle, &placed, streams);
         }
         if unparsed > 0 {
             let what = bundle::unparsed_pages(unparsed);
@@ -334,20 +381,13 @@ impl<'a> PacketIndex<'a> {
         out
     }
 
-    /// Gives the pieces of a bundle, of which the first has the number `first`, what the whole bundle says. A
-    /// bundle that describes event types is one piece: they may stand behind the events.
+    /// Gives the pieces of a bundle, of which the first has the number `first`, what the whole bundle says.
     fn end_bundle(&mut self, first: usize, body: &'a [u8], outline: &Outline) {
         let pieces = &mut self.bundles[first..];
         pieces.iter_mut().for_each(|piece| piece.cpu = outline.head.cpu);
-        let events = pieces.iter().map(|piece| piece.extent.events).sum();
-        let first_ts = pieces.iter().map(|piece| piece.extent.first_ts).min().unwrap_or(0);
-        let Some(whole) = pieces.first_mut() else { return };
-        whole.is_after_loss = outline.is_after_loss;
-        if outline.describes_types {
-            whole.describes_types = true;
-            whole.body = body;
-            whole.extent = Extent { first_ts, events };
-            self.bundles.truncate(first + 1);
+        if let Some(piece) = pieces.first_mut() {
+            piece.is_after_loss = outline.is_after_loss;
+            piece.describing = outline.describes_types.then_some(body);
         }
     }
 
@@ -555,7 +595,8 @@ impl KernelLosses {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fields::{ftrace_event_bundle, trace};
+    use super::super::bundle::{EventContent, Extent};
+    use super::super::fields::{ftrace_event, ftrace_event_bundle, trace};
     use super::super::wire::write::{bytes, message, string, uint};
     use super::*;
     use crate::formats::unpack_budget::UnpackLimit;
@@ -635,6 +676,60 @@ mod tests {
         let index = PacketIndex::new(&streams, &mut ReadReport::default());
         let names = index.bundles.iter().map(|bundle| index.symbols[bundle.symbols as usize][&1]);
         assert_eq!(names.collect::<Vec<_>>(), [&b"first"[..], b"other", b"second"]);
+    }
+
+    /// A packet with a bundle of so many events, each 1 ns after the one before.
+    fn bundle_packet(cpu: u64, first_ts: u64, events: u64, is_after_loss: bool) -> Vec<u8> {
+        packet(|packet| {
+            message(packet, trace_packet::FTRACE_EVENTS, |bundle| {
+                uint(bundle, ftrace_event_bundle::CPU, cpu);
+                uint(bundle, ftrace_event_bundle::LOST_EVENTS, is_after_loss.into());
+                for n in 0..events {
+                    message(bundle, ftrace_event_bundle::EVENT, |event| {
+                        uint(event, ftrace_event::TIMESTAMP, first_ts + n);
+                        message(event, ftrace_event::PRINT, |_| {});
+                    });
+                }
+            });
+        })
+    }
+
+    #[test]
+    fn small_bundles_in_a_row_are_one_piece_and_are_read_as_each_alone() {
+        let small = |n: u64| bundle_packet(n % 3, 1_000 - n, 1, n == 7);
+        let mut data: Vec<u8> = (0..20).flat_map(small).collect();
+        data.extend(packet(|packet| message(packet, trace_packet::PROCESS_TREE, |_| {})));
+        data.extend((20..40).flat_map(small));
+        data.extend(bundle_packet(5, 2_000, 9, false));
+        data.extend((40..42).flat_map(small));
+        let streams = TraceStreams::of_file(&data);
+        let index = PacketIndex::new(&streams, &mut ReadReport::default());
+        let extents: Vec<Extent> = index.bundles.iter().map(|bundle| bundle.extent).collect();
+        let extent = |first_ts, events| Extent { first_ts, events };
+        assert_eq!(extents, [extent(961, 40), extent(2_000, 9), extent(959, 2)]);
+        assert_eq!(index.bundles.iter().map(|bundle| bundle.cpu).collect::<Vec<_>>(), [2, 5, 2]);
+        let mut events = Vec::new();
+        for (number, bundle) in index.bundles.iter().enumerate() {
+            assert_eq!(bundle::events(bundle, number as u32, &mut events), 0);
+        }
+        let read: Vec<(u64, u32, bool)> = events
+            .iter()
+            .map(|event| (event.ts, event.cpu, matches!(event.content, EventContent::LostEvents)))
+            .collect();
+        let one = |n: u64| (1_000 - n, (n % 3) as u32, false);
+        let mut expected: Vec<_> = (0..40).rev().map(one).collect();
+        expected.insert(32, (993, 1, true));
+        expected.extend((0..9).map(|n| (2_000 + n, 5, false)));
+        expected.extend([one(41), one(40)]);
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn small_bundles_with_other_symbols_are_another_piece() {
+        let cleared = sequence_flags::INCREMENTAL_STATE_CLEARED;
+        let data: Vec<u8> = ["a", "b"].iter().flat_map(|name| interning_packet(1, cleared, name)).collect();
+        let streams = TraceStreams::of_file(&data);
+        assert_eq!(PacketIndex::new(&streams, &mut ReadReport::default()).bundles.len(), 2);
     }
 
     #[test]

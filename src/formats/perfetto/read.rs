@@ -180,7 +180,7 @@ struct PerfettoReader<'s, 'a> {
 
 /// The bytes of all bundles.
 fn bytes_of(index: &PacketIndex<'_>) -> u64 {
-    index.bundles.iter().map(|bundle| bundle.body.len() as u64).sum()
+    index.bundles.iter().map(|bundle| bundle.content.byte_len() as u64).sum()
 }
 
 impl<'a> PerfettoReader<'_, 'a> {
@@ -197,13 +197,13 @@ impl<'a> PerfettoReader<'_, 'a> {
         let mut broken = 0;
         let pass = Pass::begin("reading bundles", bytes_of(index));
         for (number, bundle) in index.bundles.iter().enumerate() {
-            let body = bundle.body;
+            let bytes = bundle.content.byte_len();
             self.learn_types(bundle)?;
             events.clear();
-            broken += u32::from(!bundle::events(bundle, number as u32, &mut events));
+            broken += bundle::events(bundle, number as u32, &mut events);
             self.send_all(&events, index)?;
-            progress::advance(body.len() as u64);
-            self.release_read(body.len());
+            progress::advance(bytes as u64);
+            self.release_read(bytes);
         }
         drop(pass);
         self.send_tracks(None)?;
@@ -231,7 +231,7 @@ impl<'a> PerfettoReader<'_, 'a> {
             let bundle = &index.bundles[*number];
             let list = waiting.list();
             let first = list.len();
-            broken += u32::from(!bundle::events(bundle, *number as u32, list));
+            broken += bundle::events(bundle, *number as u32, list);
             if self.order == Order::Markers {
                 let others: Vec<BundleEvent<'a>> =
                     list.extract_if(first.., |event| !event.is_marker()).collect();
@@ -251,7 +251,7 @@ impl<'a> PerfettoReader<'_, 'a> {
 
     /// Adds the event types that the bundle describes.
     fn learn_types(&mut self, bundle: &IndexedBundle<'a>) -> io::Result<()> {
-        if bundle.describes_types { self.decoder.learn(bundle.body, self.sink) } else { Ok(()) }
+        bundle.describing.map_or(Ok(()), |bundle| self.decoder.learn(bundle, self.sink))
     }
 
     /// Sends the events of the trace's own tracks and its frames, by time; of one time in the order of the
