@@ -153,12 +153,11 @@ impl Input {
     /// archive.
     pub(super) fn open_member(
         name: String,
-        bytes: Vec<u8>,
+        bytes: FileBytes,
         unpack_budget: UnpackBudget,
     ) -> Result<Input, InputError> {
         let size = bytes.len() as u64;
-        let mut input =
-            Input::new(name, size, FileBytes::Owned(bytes), unpack_budget).unpack()?.unstream()?;
+        let mut input = Input::new(name, size, bytes, unpack_budget).unpack()?.unstream()?;
         input.is_member = true;
         Ok(input)
     }

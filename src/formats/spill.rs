@@ -58,7 +58,7 @@ fn temporary_file(source: io::Error) -> io::Error {
 }
 
 /// Whether an error is that of the temporary file.
-pub(super) fn is_of_temporary_file(error: &io::Error) -> bool {
+pub(in crate::formats) fn is_of_temporary_file(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<TemporaryFile>())
 }
 

@@ -2,12 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 
 use super::tar::{self, TarMember};
 use crate::formats::input::{Input, InputError};
+use crate::formats::spill::{FileBytes, SpillWriter, is_of_temporary_file};
 use crate::formats::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
 
 /// The most files of a container that are read.
@@ -188,13 +190,13 @@ impl<'a> Members<'a> {
                 let number = zip.index_for_name(path).ok_or_else(missing)?;
                 let zip_error = |source| ArchiveError::Zip { name: name.clone(), source };
                 let member = zip.by_index(number).map_err(zip_error)?;
-                let bytes = read(&name, member, &input.unpack_budget)?;
+                let bytes = unpack(&name, member, &input.unpack_budget)?;
                 Ok(Input::open_member(name, bytes, input.unpack_budget.clone())?)
             }
             Container::Tar { input, list } => {
                 let member = list.iter().rfind(|member| same_path(&member.path, path)).ok_or_else(missing)?;
-                let content = input.get(member.range.clone()).unwrap_or(&[]);
-                let bytes = read(&name, content, &input.unpack_budget)?;
+                let content = Releasing { input, range: member.range.clone(), read: 0 };
+                let bytes = unpack(&name, content, &input.unpack_budget)?;
                 let mut opened = Input::open_member(name, bytes, input.unpack_budget.clone())?;
                 if member.missing > 0 {
                     let what =
@@ -213,14 +215,41 @@ fn same_path(a: &str, b: &str) -> bool {
     a.trim_start_matches("./") == b.trim_start_matches("./")
 }
 
-fn read(name: &str, from: impl Read, budget: &UnpackBudget) -> Result<Vec<u8>, ArchiveError> {
-    let mut bytes = Vec::new();
-    match budget.read_to_end(from, &mut bytes) {
-        Err(error) if is_over_limit(&error) => {
-            Err(ArchiveError::TooBig { name: name.to_owned(), source: budget.error() })
+/// The contents of a file in an archive. The archive's memory is released as far as it was read.
+struct Releasing<'a> {
+    input: &'a Input,
+    /// The bytes that are left to be read.
+    range: Range<usize>,
+    /// The bytes that were read since memory was released.
+    read: usize,
+}
+
+/// Memory is released when so many bytes were read.
+const RELEASE_BYTES: usize = 16 << 20;
+
+impl Read for Releasing<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.get(self.range.clone()).unwrap_or(&[]).read(out)?;
+        self.range.start += count;
+        self.read += count;
+        if self.read >= RELEASE_BYTES {
+            self.input.release_pages(self.range.start - self.read..self.range.start);
+            self.read = 0;
         }
-        Err(error) => Err(ArchiveError::Zip { name: name.to_owned(), source: error.into() }),
-        Ok(()) => Ok(bytes),
+        Ok(count)
+    }
+}
+
+fn unpack(name: &str, from: impl Read, budget: &UnpackBudget) -> Result<FileBytes, ArchiveError> {
+    let mut out = SpillWriter::default();
+    let name = || name.to_owned();
+    match budget.read_to_end(from, &mut out).and_then(|()| out.finish()) {
+        Err(error) if is_over_limit(&error) => {
+            Err(ArchiveError::TooBig { name: name(), source: budget.error() })
+        }
+        Err(source) if is_of_temporary_file(&source) => Err(InputError::Io { name: name(), source }.into()),
+        Err(error) => Err(ArchiveError::Zip { name: name(), source: error.into() }),
+        Ok(bytes) => Ok(bytes),
     }
 }
 
