@@ -7,6 +7,7 @@ use std::io;
 
 use flate2::read::ZlibDecoder;
 
+use super::FileMemory;
 use super::event_line::lines;
 use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo, base64};
@@ -31,9 +32,14 @@ pub(super) struct TextContents<'a> {
 }
 
 /// Finds the texts in a file. Damage and parts that are not read go into `report`.
-pub(super) fn open<'a>(data: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport) -> TextContents<'a> {
+pub(super) fn open<'a>(
+    data: &'a [u8],
+    memory: FileMemory<'_>,
+    budget: &UnpackBudget,
+    report: &mut ReadReport,
+) -> TextContents<'a> {
     if is_html_page(data) {
-        return open_page(data, budget, report);
+        return open_page(data, memory, budget, report);
     }
     let mut contents = TextContents { format: "ftrace text", traces: Vec::new(), ps_tables: Vec::new() };
     let body = match trace_start(data) {
@@ -48,12 +54,17 @@ pub(super) fn open<'a>(data: &'a [u8], budget: &UnpackBudget, report: &mut ReadR
         let offset = (data.len() - body.len()) as u64;
         contents.traces.push(ContainedText::Owned(inflate(body, offset, budget, report)));
     } else {
-        contents.add(unescape_if_javascript(body), report);
+        contents.add(unescape_if_javascript(body), memory, report);
     }
     contents
 }
 
-fn open_page<'a>(page: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport) -> TextContents<'a> {
+fn open_page<'a>(
+    page: &'a [u8],
+    memory: FileMemory<'_>,
+    budget: &UnpackBudget,
+    report: &mut ReadReport,
+) -> TextContents<'a> {
     let mut contents = TextContents { format: "systrace HTML", traces: Vec::new(), ps_tables: Vec::new() };
     let scripts = scripts(page);
     report.damage.extend(scripts.cut_at.map(|offset| Damage {
@@ -71,13 +82,13 @@ fn open_page<'a>(page: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport)
                 .notes
                 .push("a section of the page was not read: it is JSON (a trace of the host itself)".into());
         } else if let Some(zlib) = base64_zlib(section) {
-            contents.add(inflate(&zlib, 0, budget, report).into(), report);
+            contents.add(inflate(&zlib, 0, budget, report).into(), memory, report);
         } else {
             let text = match unescape_if_javascript(section) {
                 ContainedText::Borrowed(text) => unescape_script(text),
                 unescaped @ ContainedText::Owned(_) => unescaped,
             };
-            contents.add(text, report);
+            contents.add(text, memory, report);
         }
     }
     if contents.traces.is_empty() && contents.ps_tables.is_empty() {
@@ -95,14 +106,14 @@ fn open_page<'a>(page: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport)
 
 impl<'a> TextContents<'a> {
     /// Adds a text to the traces or to the tables. A table of threads that follows a trace is split off.
-    fn add(&mut self, text: ContainedText<'a>, report: &mut ReadReport) {
+    fn add(&mut self, text: ContainedText<'a>, memory: FileMemory<'_>, report: &mut ReadReport) {
         if is_cgroup_dump(&text) {
             report
                 .notes
                 .push("a section was not read: it lists the control groups of threads (CGROUP DUMP)".into());
             return;
         }
-        let Some(at) = find(&text) else { return self.traces.push(text) };
+        let Some(at) = find(&text, memory) else { return self.traces.push(text) };
         if at == 0 {
             return self.ps_tables.push(text);
         }
@@ -263,16 +274,17 @@ fn base64_zlib(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The offset in `text` at which the first such table begins.
-pub(super) fn find(text: &[u8]) -> Option<usize> {
+fn find(text: &[u8], memory: FileMemory<'_>) -> Option<usize> {
     let head = text.trim_ascii_start();
     if head.starts_with(b"/proc/") || proc_line(head.split(|b| *b == b'\n').next()?).is_some() {
         return Some(0);
     }
     let starts: [&[u8]; 3] = [b"PROCESS DUMP", b"USER ", b"THREAD DUMP"];
-    starts
-        .iter()
-        .filter_map(|s| memchr::memmem::find_iter(text, s).find(|at| *at == 0 || text[at - 1] == b'\n'))
-        .min()
+    let find_in = |piece: &[u8]| {
+        let begins_line = |at: &usize| *at == 0 || piece[at - 1] == b'\n';
+        starts.iter().filter_map(|s| memchr::memmem::find_iter(piece, s).find(begins_line)).min()
+    };
+    memory.pieces(text).find_map(|(start, piece)| Some(start + find_in(piece)?))
 }
 
 /// Pushes every process and thread of the tables in `text` to the sink.
@@ -365,7 +377,7 @@ mod tests {
             #subsys_name\thierarchy\tnum_cgroups\tenabled\ncpuset\t4\t7\t1\n/top-app (root=4) : 1 2\n</script>\
             <script class=\"trace-data\" type=\"application/text\">\n# tracer: nop\n a-1 [000] 1.5: 0: E\n</script></html>";
         let mut report = ReadReport::default();
-        let contents = open(page, &budget(), &mut report);
+        let contents = open(page, FileMemory::of_bytes(0), &budget(), &mut report);
         assert_eq!(contents.traces, [&b"# tracer: nop\n a-1 [000] 1.5: 0: E\n"[..]]);
         assert!(contents.ps_tables.is_empty() && report.damage.is_empty(), "{report:?}");
         assert_eq!(report.notes.len(), 1, "{report:?}");
@@ -374,7 +386,8 @@ mod tests {
     #[test]
     fn a_table_behind_a_trace_is_cut_off_it() {
         let mut report = ReadReport::default();
-        let contents = open(b"# tracer: nop\nPROCESS DUMP\nUSER PID\n", &budget(), &mut report);
+        let page = b"# tracer: nop\nPROCESS DUMP\nUSER PID\n";
+        let contents = open(page, FileMemory::of_bytes(0), &budget(), &mut report);
         assert_eq!(contents.traces, [&b"# tracer: nop\n"[..]]);
         assert_eq!(contents.ps_tables, [&b"PROCESS DUMP\nUSER PID\n"[..]]);
     }
@@ -456,9 +469,9 @@ mod tests {
 
     #[test]
     fn a_table_is_found_at_the_start_of_a_line_only() {
-        assert_eq!(find(b"# tracer\nUSER PID\n"), Some(9));
-        assert_eq!(find(b" a-1 [000] 1.5: x: USER PID\n"), None);
-        assert_eq!(find(b"\n/proc/1/task/1\n"), Some(0));
-        assert_eq!(find(b""), None);
+        assert_eq!(find(b"# tracer\nUSER PID\n", FileMemory::of_bytes(0)), Some(9));
+        assert_eq!(find(b" a-1 [000] 1.5: x: USER PID\n", FileMemory::of_bytes(0)), None);
+        assert_eq!(find(b"\n/proc/1/task/1\n", FileMemory::of_bytes(0)), Some(0));
+        assert_eq!(find(b"", FileMemory::of_bytes(0)), None);
     }
 }

@@ -14,7 +14,8 @@ use std::ops::Range;
 use super::input::Input;
 use super::unpack_budget::{UnpackBudget, UnpackLimit};
 use super::{
-    Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink, event_catalog,
+    Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Release, Sink,
+    event_catalog,
 };
 use crate::clock::{Clock, Snapshots};
 use crate::formats::input::DETECTION_BYTES;
@@ -33,6 +34,7 @@ const QUOTED_BYTES: usize = 40;
 /// An ftrace text or an HTML page whose texts are taken out of their container and whose head is read.
 pub struct TextRecording<'a> {
     contents: TextContents<'a>,
+    memory: FileMemory<'a>,
     head: Head,
     /// The damage and the notes from taking the text out of its container.
     opening_report: ReadReport,
@@ -40,7 +42,8 @@ pub struct TextRecording<'a> {
 
 /// Opens `input` as ftrace's text, or as an HTML page with such a text in it.
 pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
-    Ok(OpenedInput::Recording(Box::new(TextRecording::open_within(input, &input.unpack_budget))))
+    let memory = FileMemory { owner: Some(input), len: input.len() };
+    Ok(OpenedInput::Recording(Box::new(TextRecording::open_within(input, memory, &input.unpack_budget))))
 }
 
 /// Opens a text or an HTML page and pushes all of it to `sink`.
@@ -56,14 +59,17 @@ impl<'a> TextRecording<'a> {
     /// Takes the text out of its container. Any bytes can be opened; each reading reports the faults of the
     /// file.
     pub fn open(data: &'a [u8]) -> TextRecording<'a> {
-        TextRecording::open_within(data, &UnpackLimit::default().budget(data.len() as u64))
+        let memory = FileMemory::of_bytes(data.len());
+        TextRecording::open_within(data, memory, &UnpackLimit::default().budget(data.len() as u64))
     }
 
-    /// The same as [`TextRecording::open`], with a limit on what compressed texts may unpack to.
-    pub fn open_within(data: &'a [u8], budget: &UnpackBudget) -> TextRecording<'a> {
+    /// The same as [`TextRecording::open`], with the memory of the bytes, and a limit on what compressed texts
+    /// may unpack to.
+    fn open_within(data: &'a [u8], memory: FileMemory<'a>, budget: &UnpackBudget) -> TextRecording<'a> {
         let mut opening_report = ReadReport::default();
-        let contents = container::open(data, budget, &mut opening_report);
-        let first = contents.traces.iter().flat_map(|t| lines(t)).find_map(|(_, l)| event_line::parse(l));
+        let contents = container::open(data, memory, budget, &mut opening_report);
+        let all_lines = contents.traces.iter().flat_map(|text| memory.lines(text));
+        let first = all_lines.into_iter().find_map(|(_, line)| event_line::parse(line));
         let head = Head {
             format: contents.format.to_owned(),
             clock: Clock::Unknown,
@@ -75,7 +81,50 @@ impl<'a> TextRecording<'a> {
             android_sdk: None,
             facts: None,
         };
-        TextRecording { contents, head, opening_report }
+        TextRecording { contents, memory, head, opening_report }
+    }
+}
+
+/// The memory of a file, of which a reader needs some MB at a time.
+#[derive(Clone, Copy)]
+struct FileMemory<'a> {
+    /// The owner of the file's bytes, if they can be released.
+    owner: Option<&'a dyn Release>,
+    /// The bytes of the file.
+    len: usize,
+}
+
+/// Memory is released when so many bytes were read.
+const PIECE_BYTES: usize = 16 << 20;
+
+impl<'a> FileMemory<'a> {
+    /// The memory of bytes that nobody can release.
+    fn of_bytes(len: usize) -> FileMemory<'static> {
+        FileMemory { owner: None, len }
+    }
+
+    /// A text in pieces of whole lines, each with its offset. The file's memory is released behind each large
+    /// one.
+    fn pieces<'t>(self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t [u8])> + use<'a, 't> {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            if start >= PIECE_BYTES
+                && let Some(owner) = self.owner
+            {
+                owner.release(0..self.len);
+            }
+            let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+            let behind = rest.get(PIECE_BYTES..).unwrap_or(&[]);
+            let len = memchr::memchr(b'\n', behind).map_or(rest.len(), |line_end| PIECE_BYTES + line_end + 1);
+            let piece = (start, &rest[..len]);
+            start += len;
+            Some(piece)
+        })
+    }
+
+    /// The lines of a text, each with its offset. The file's memory is released behind those that were read.
+    fn lines<'t>(self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t [u8])> + use<'a, 't> {
+        self.pieces(text).flat_map(|(start, piece)| lines(piece).map(move |(at, line)| (start + at, line)))
     }
 }
 
@@ -93,6 +142,7 @@ impl Recording for TextRecording<'_> {
         let classifier = EventClassifier::default();
         let mut reader = TextReader {
             sink,
+            memory: self.memory,
             report,
             classifier,
             announced_events: 0,
@@ -110,6 +160,7 @@ impl Recording for TextRecording<'_> {
 /// Pushes the events of a file's texts to a sink.
 struct TextReader<'s> {
     sink: &'s mut dyn Sink,
+    memory: FileMemory<'s>,
     report: ReadReport,
     classifier: EventClassifier,
     /// The number of events that the headers of the texts announce.
@@ -124,16 +175,20 @@ struct TextReader<'s> {
 
 impl TextReader<'_> {
     fn read_text(&mut self, text: &[u8], order: Order) -> io::Result<()> {
+        let memory = self.memory;
         let is_in_order = match order {
             Order::Any => true,
             Order::Time => {
-                lines(text).filter_map(|(_, line)| event_line::parse(line)).is_sorted_by_key(|l| l.ts)
+                memory.lines(text).filter_map(|(_, line)| event_line::parse(line)).is_sorted_by_key(|l| l.ts)
             }
-            Order::Markers => marker_lines(text).filter_map(event_line::parse).is_sorted_by_key(|l| l.ts),
+            Order::Markers => {
+                let markers = memory.pieces(text).flat_map(|(_, piece)| marker_lines(piece));
+                markers.filter_map(event_line::parse).is_sorted_by_key(|l| l.ts)
+            }
         };
         if !is_in_order {
             self.report.notes.push(OUT_OF_ORDER.into());
-            for block in blocks_by_time(text) {
+            for block in blocks_by_time(memory.lines(text), text.len()) {
                 self.read_lines(text, block.start..block.end)?;
             }
             return Ok(());
@@ -153,7 +208,7 @@ impl TextReader<'_> {
         let mut values = FieldValues::new();
         // An event's line, and the offset in `text` of the end of the event.
         let mut pending: Option<(EventLine<'a>, usize)> = None;
-        for (start, raw) in lines(&text[range.clone()]) {
+        for (start, raw) in self.memory.lines(&text[range.clone()]) {
             let end = range.start + start + raw.len();
             if let Some(line) = event_line::parse(raw) {
                 if let Some((line, end)) = pending.replace((line, end)) {
@@ -315,10 +370,10 @@ fn marker_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The blocks of a text in order of time.
-fn blocks_by_time(text: &[u8]) -> Vec<TextBlock> {
+/// The blocks of a text's lines in order of time.
+fn blocks_by_time<'t>(lines: impl Iterator<Item = (usize, &'t [u8])>, text_len: usize) -> Vec<TextBlock> {
     let mut blocks: Vec<TextBlock> = Vec::new();
-    for (start, l) in lines(text) {
+    for (start, l) in lines {
         let block = |ts, cpu| TextBlock { ts, cpu, start, end: start };
         let event = event_line::parse(l);
         // The line of a loss stands before the events that follow the loss. It is sorted by the time of the
@@ -331,7 +386,7 @@ fn blocks_by_time(text: &[u8]) -> Vec<TextBlock> {
             (None, None) => blocks.push(block(0, 0)),
         }
     }
-    let ends: Vec<usize> = blocks.iter().skip(1).map(|b| b.start).chain([text.len()]).collect();
+    let ends: Vec<usize> = blocks.iter().skip(1).map(|b| b.start).chain([text_len]).collect();
     for (block, end) in blocks.iter_mut().zip(ends) {
         block.end = end;
     }
