@@ -261,6 +261,28 @@ fn a_device_that_no_binary_runs_on_is_told() {
 }
 
 #[test]
+fn no_binary_of_the_current_directory_gets_onto_a_device() {
+    let Some(desk) = Desk::one() else { return };
+    // Where somebody else's archive was unpacked, and in the directories around it.
+    let planted = "#!/bin/sh\necho planted\n";
+    for place in ["out/android", "inside/out/android"] {
+        let dir = desk.path(place).join(abi());
+        fs::create_dir_all(&dir).unwrap();
+        write_program(&dir.join("tracebridge"), planted);
+    }
+    for place in ["", "inside"] {
+        let mut command = desk.adb(&["push"]);
+        let ran = command.current_dir(desk.path(place)).env_remove("TRACEBRIDGE_DEVICE_BINARIES").run();
+        let on_device = fs::read_to_string(desk.server.dir("S1").join("tracebridge")).unwrap_or_default();
+        assert!(on_device != planted && !ran.said().contains("planted"), "{place}: {ran}");
+    }
+    // Named, the same file is pushed: it would have run there.
+    let named = desk.adb(&["push"]).env("TRACEBRIDGE_DEVICE_BINARIES", desk.path("out/android")).run();
+    named.exited(0);
+    assert_eq!(fs::read_to_string(desk.server.dir("S1").join("tracebridge")).unwrap(), planted);
+}
+
+#[test]
 fn a_recording_becomes_a_file_and_leaves_nothing_on_the_device() {
     for features in [MODERN, "cmd"] {
         let Some(desk) = Desk::with(&[("S1", "device")], features) else { return };
@@ -605,6 +627,19 @@ fn the_table_of_devices_has_what_each_is() {
         (&first["abi"], &first["su"], &first["release"]),
         (&"arm64-v8a".into(), &"-c".into(), &"15".into())
     );
+}
+
+#[test]
+fn no_device_is_an_empty_list_and_a_failure_of_what_needs_one() {
+    let Some(desk) = Desk::with(&[], MODERN) else { return };
+    assert!(desk.run("devices").exited(0).stdout.contains("no device is attached"));
+    let listed = desk.run("devices --json").exited(0);
+    assert_eq!((listed.stdout.as_str(), listed.stderr.as_str()), ("", ""));
+    for line in ["doctor", "push", "record sched -t 10ms -o x.dat", "pull"] {
+        let said = desk.run(line).exited(1).said();
+        assert!(said.contains("no device"), "{line}: {said}");
+    }
+    assert_eq!(desk.outputs(), Vec::<String>::new());
 }
 
 #[test]

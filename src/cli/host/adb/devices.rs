@@ -12,7 +12,10 @@ use crate::desk::{self, DeviceDetails, ListedDevice};
 #[command(after_help = "\
 ROOT is adbd (adbd runs as root), su -c, su 0 or su root (so a command becomes root), refused (there is a su that gave no
 root: accept its dialogue on the device), or no. TRACING is yes, part (what SELinux leaves to the user shell; `adb doctor`
-says item by item what), or no. A device that cannot be used has its reason and the cure instead.")]
+says item by item what), or no. A device that cannot be used has its reason and the cure instead.
+
+No device is an empty list, and no failure: the exit status is 0. Scripts read --json, which prints nothing then; a command
+that needs a device fails without one.")]
 pub struct DevicesArgs {
     /// Print one JSON object a line, one for each device
     #[arg(long)]
