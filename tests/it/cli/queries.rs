@@ -138,6 +138,20 @@ fn queries_tell_ttid_and_late_frames_of_each_build() {
 
 /// The kernel keeps 15 characters of `com.example.feed`; the system server's marker names it in full.
 #[test]
+fn the_csv_of_a_query_holds_no_formula_that_a_trace_has_brought() {
+    if python_with("duckdb").is_none() {
+        return;
+    }
+    let dir = support::tempdir();
+    let dir = dir.path();
+    write_launch(&dir.join("a.txt"), 1_000, "=HYPERLINK(1)");
+    run_in(dir, &["dataset", "add", "lab", "a.txt"]).exited(0);
+    let rows = query(dir, &["--csv", "lab", "slowest-slices"]).stdout;
+    assert!(rows.lines().any(|row| row.starts_with("'=HYPERLINK(1),")), "{rows}");
+    assert!(rows.lines().all(|row| !row.starts_with('=')), "{rows}");
+}
+
+#[test]
 fn info_and_tables_give_an_app_one_name_in_launches_and_frames() {
     let dir = support::tempdir();
     let dir = dir.path();

@@ -194,6 +194,34 @@ fn text_errors(text: &str) -> Vec<usize> {
 }
 
 #[test]
+fn no_thread_is_started_by_what_panics_where_the_system_gives_none() {
+    assert_none("thread::Builder tells it", is_product, panicking_spawns);
+}
+
+/// Whether a file is part of what users run.
+fn is_product(path: &Path) -> bool {
+    let is_example = path.components().any(|part| part.as_os_str() == "examples");
+    (path.starts_with("src") || path.starts_with("crates")) && !is_example && !is_test_file(path)
+}
+
+/// The places where a thread is started without a `Builder`. What starts a program has no argument.
+fn panicking_spawns(text: &str) -> Vec<usize> {
+    let code = code_of(text);
+    let code = without_unit_tests(&code);
+    let is_free = |at: &usize| {
+        let behind = code[at + "spawn".len()..].trim_start();
+        let before = &code[..*at];
+        let statement = &before[before.rfind([';', '{', '}']).map_or(0, |end| end + 1)..];
+        behind.starts_with('(')
+            && !behind[1..].trim_start().starts_with(')')
+            && !statement.trim_end().ends_with("fn")
+            && (statement.ends_with('.') || statement.ends_with("::"))
+            && !statement.contains("Builder")
+    };
+    words(code, "spawn").filter(is_free).collect()
+}
+
+#[test]
 fn each_type_of_a_crate_has_a_name_of_its_own() {
     let mut found = Vec::new();
     for one in CRATES {
@@ -305,6 +333,18 @@ fn h() -> Result<String, Error> { io::Error::other(
 #[cfg(test)]
 mod tests { fn i() -> Result<(), String> {} }";
         assert_eq!(lines(text_errors, text), [1, 3]);
+    }
+
+    #[test]
+    fn threads_without_a_builder_are_found_and_programs_are_not() {
+        let text = "fn f() { std::thread::spawn(run);
+thread::scope(|scope| { scope.spawn(|| 1); });
+let done = Builder::new()
+    .spawn(run)?;
+let child = command.spawn()?; let spawn = |run| 1; spawn(run); }
+#[cfg(test)]
+mod tests { fn i() { thread::spawn(run); } }";
+        assert_eq!(lines(panicking_spawns, text), [1, 2]);
     }
 
     #[test]

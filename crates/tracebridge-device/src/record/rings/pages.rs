@@ -237,4 +237,21 @@ mod tests {
         let texts: Vec<&str> = out.iter().map(|(.., text)| text.as_str()).collect();
         assert_eq!(texts.concat(), "dabegfc");
     }
+
+    #[test]
+    fn markers_of_all_programs_together_wait_in_so_many_bytes_and_no_more() {
+        let mut pending = Pending::default();
+        let mut bytes = 0;
+        for tid in 1.. {
+            if pending.is_full() {
+                break;
+            }
+            assert!(bytes <= MAX_WAITING_BYTES);
+            pending.push(u64::MAX, tid, &[b'x'; 1_000]);
+            bytes += 1_000;
+        }
+        assert!(bytes > MAX_WAITING_BYTES / 2);
+        pending.take_until(u64::MAX, |_, _, _| Ok::<(), ()>(())).unwrap();
+        assert!(!pending.is_full());
+    }
 }
