@@ -63,8 +63,8 @@ impl<'a> TextRecording<'a> {
         TextRecording::open_within(data, memory, &UnpackLimit::default().budget(data.len() as u64))
     }
 
-    /// The same as [`TextRecording::open`], with the memory of the bytes, and a limit on what compressed texts
-    /// may unpack to.
+    /// The same as [`TextRecording::open`], with the memory of the bytes, and a limit on what compressed
+    /// texts may unpack to.
     fn open_within(data: &'a [u8], memory: FileMemory<'a>, budget: &UnpackBudget) -> TextRecording<'a> {
         let mut opening_report = ReadReport::default();
         let contents = container::open(data, memory, budget, &mut opening_report);
