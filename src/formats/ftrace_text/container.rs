@@ -7,8 +7,7 @@ use std::io;
 
 use flate2::read::ZlibDecoder;
 
-use super::FileMemory;
-use super::event_line::lines;
+use super::text_lines::{FileMemory, lines};
 use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo, base64};
 use crate::markup::{unescape_javascript, unescape_script};

@@ -3,7 +3,6 @@
 //! `trace-cmd report`.
 
 use crate::ftrace::trace_flags;
-use crate::progress;
 
 /// A line with an event, parsed up to the event's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,32 +167,6 @@ pub(super) fn parse_other(line: &[u8]) -> OtherLine {
     } else {
         OtherLine::Unknown
     }
-}
-
-/// After so many bytes the progress is told.
-const PROGRESS_STEP_BYTES: usize = 64 << 10;
-
-/// The lines of `text` without their ends, each with its offset in bytes. A line may end with `\n`, with the
-/// `\r\n` of Windows, or with `\r\r\n`, into which an old `adb shell` turns `\r\n`.
-pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let mut at = 0;
-    let mut reported = 0;
-    std::iter::from_fn(move || {
-        let rest = text.get(at..).filter(|r| !r.is_empty())?;
-        let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        let start = at;
-        at += len + 1;
-        if at - reported >= PROGRESS_STEP_BYTES {
-            progress::advance((at - reported) as u64);
-            reported = at;
-        }
-        Some((start, trim_carriage_returns(&rest[..len])))
-    })
-}
-
-fn trim_carriage_returns(line: &[u8]) -> &[u8] {
-    let count = line.iter().rev().take_while(|b| **b == b'\r').count();
-    &line[..line.len() - count]
 }
 
 #[cfg(test)]

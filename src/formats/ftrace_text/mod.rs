@@ -7,6 +7,7 @@
 mod container;
 mod event_classifier;
 mod event_line;
+mod text_lines;
 
 use std::io;
 use std::ops::Range;
@@ -14,15 +15,15 @@ use std::ops::Range;
 use super::input::Input;
 use super::unpack_budget::{UnpackBudget, UnpackLimit};
 use super::{
-    Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Release, Sink,
-    event_catalog,
+    Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink, event_catalog,
 };
 use crate::clock::{Clock, Snapshots};
 use crate::formats::input::DETECTION_BYTES;
 use container::TextContents;
 pub(super) use container::is_html_page;
 use event_classifier::{EventClassifier, FieldValues};
-use event_line::{EventLine, OtherLine, lines};
+use event_line::{EventLine, OtherLine};
+use text_lines::{FileMemory, lines};
 
 /// How many damaged lines are reported one by one. Further ones are only counted.
 const MAX_REPORTED_DAMAGE: usize = 10;
@@ -82,49 +83,6 @@ impl<'a> TextRecording<'a> {
             facts: None,
         };
         TextRecording { contents, memory, head, opening_report }
-    }
-}
-
-/// The memory of a file, of which a reader needs some MB at a time.
-#[derive(Clone, Copy)]
-struct FileMemory<'a> {
-    /// The owner of the file's bytes, if they can be released.
-    owner: Option<&'a dyn Release>,
-    /// The bytes of the file.
-    len: usize,
-}
-
-/// Memory is released when so many bytes were read.
-const PIECE_BYTES: usize = 16 << 20;
-
-impl<'a> FileMemory<'a> {
-    /// The memory of bytes that nobody can release.
-    fn of_bytes(len: usize) -> FileMemory<'static> {
-        FileMemory { owner: None, len }
-    }
-
-    /// A text in pieces of whole lines, each with its offset. The file's memory is released behind each large
-    /// one.
-    fn pieces<'t>(self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t [u8])> + use<'a, 't> {
-        let mut start = 0;
-        std::iter::from_fn(move || {
-            if start >= PIECE_BYTES
-                && let Some(owner) = self.owner
-            {
-                owner.release(0..self.len);
-            }
-            let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
-            let behind = rest.get(PIECE_BYTES..).unwrap_or(&[]);
-            let len = memchr::memchr(b'\n', behind).map_or(rest.len(), |line_end| PIECE_BYTES + line_end + 1);
-            let piece = (start, &rest[..len]);
-            start += len;
-            Some(piece)
-        })
-    }
-
-    /// The lines of a text, each with its offset. The file's memory is released behind those that were read.
-    fn lines<'t>(self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t [u8])> + use<'a, 't> {
-        self.pieces(text).flat_map(|(start, piece)| lines(piece).map(move |(at, line)| (start + at, line)))
     }
 }
 
