@@ -136,7 +136,6 @@ fn queries_tell_ttid_and_late_frames_of_each_build() {
     assert_eq!(names, ["com.example (cold)"], "{regression:?}");
 }
 
-/// The kernel keeps 15 characters of `com.example.feed`; the system server's marker names it in full.
 #[test]
 fn the_csv_of_a_query_holds_no_formula_that_a_trace_has_brought() {
     if python_with("duckdb").is_none() {
@@ -151,6 +150,7 @@ fn the_csv_of_a_query_holds_no_formula_that_a_trace_has_brought() {
     assert!(rows.lines().all(|row| !row.starts_with('=')), "{rows}");
 }
 
+/// The kernel keeps 15 characters of `com.example.feed`; the system server's marker names it in full.
 #[test]
 fn info_and_tables_give_an_app_one_name_in_launches_and_frames() {
     let dir = support::tempdir();
