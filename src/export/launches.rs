@@ -22,19 +22,9 @@ const JSON_ROWS: usize = 100;
 pub struct MeasuredLaunch {
     /// The measures of the part between the launch's begin and its end, if there is a launch.
     run: MeasuredRun,
-    extent: LaunchExtent,
     /// The reasons for the launch's length, where a launch is marked and its main thread's scheduling was
     /// recorded.
     explanation: Option<Explanation>,
-}
-
-/// The part of the run that the total time of a launch is of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum LaunchExtent {
-    /// The launch, or its part up to the slice that the user named.
-    Launch(LaunchSpan),
-    /// There are no markers of a launch: from the main thread's first slice to the end of its last one.
-    MainThread,
 }
 
 impl MeasuredLaunch {
@@ -46,17 +36,16 @@ impl MeasuredLaunch {
     pub fn measure(inputs: &[PathBuf], until: Option<&str>) -> Result<MeasuredLaunch, ConvertError> {
         let request = ConvertRequest::to_read(inputs);
         let (run, _) = measure_part(request, until)?;
-        let extent = run.launch.clone().map_or(LaunchExtent::MainThread, LaunchExtent::Launch);
-        let explanation = match &extent {
-            LaunchExtent::Launch(_) => known_launches(explain(request, &FIRST_LAUNCH))?.into_iter().next(),
-            LaunchExtent::MainThread => None,
+        let explanation = match &run.launch {
+            Some(_) => known_launches(explain(request, &FIRST_LAUNCH))?.into_iter().next(),
+            None => None,
         };
-        Ok(MeasuredLaunch { run, extent, explanation })
+        Ok(MeasuredLaunch { run, explanation })
     }
 
     /// Whether the launch ended with the slice that was named.
     pub fn has_named_end(&self) -> bool {
-        matches!(&self.extent, LaunchExtent::Launch(span) if span.is_named)
+        self.run.launch.as_ref().is_some_and(|span| span.is_named)
     }
 
     /// The length of what was measured in one line: `a cold launch, 512.000 ms`.
@@ -65,17 +54,14 @@ impl MeasuredLaunch {
             let launch_type = span.launch_type.map(|launch_type| format!("a {} launch", launch_type.name()));
             launch_type.unwrap_or_else(|| "a launch".to_owned())
         };
-        let what = match &self.extent {
-            LaunchExtent::Launch(span) => of_launch(span),
-            LaunchExtent::MainThread => "no launch is marked".to_owned(),
-        };
+        let what = self.run.launch.as_ref().map_or_else(|| "no launch is marked".to_owned(), of_launch);
         format!("{what}, {}", ms(self.run.total_ns))
     }
 
     /// The launch in lines for people: what it was, its times to display and its largest causes. Where no
     /// causes are known, the main thread's states, and what took most.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("{}: {}", self.extent.text(), ms(self.run.total_ns))];
+        let mut lines = vec![format!("{}: {}", self.extent_text(), ms(self.run.total_ns))];
         lines.extend(self.display_line());
         lines.extend(where_time_went(std::slice::from_ref(self)));
         lines
@@ -83,7 +69,7 @@ impl MeasuredLaunch {
 
     /// The type of the launch, and its times to display, as far as they are known.
     fn display_line(&self) -> Option<String> {
-        let LaunchExtent::Launch(span) = &self.extent else { return None };
+        let span = self.run.launch.as_ref()?;
         let launch_type = span.launch_type.map(|launch_type| format!("a {} launch", launch_type.name()));
         let ttid = span.ttid.map(|ns| format!("TTID {}", ms(ns)));
         let ttfd = span.ttfd.map(|ns| format!("TTFD {}", ms(ns)));
@@ -93,10 +79,9 @@ impl MeasuredLaunch {
 
     /// The launch for scripts: times in ns.
     pub fn to_json(&self) -> Value {
-        let (from, to, span) = match &self.extent {
-            LaunchExtent::Launch(span) => (span.begins_with, span.ends_with, Some(span)),
-            LaunchExtent::MainThread => ("first slice", "last slice", None),
-        };
+        let span = self.run.launch.as_ref();
+        let (from, to) =
+            span.map_or(("first slice", "last slice"), |span| (span.begins_with, span.ends_with));
         let rows = |kind| -> Vec<Value> {
             let rows = rows(std::slice::from_ref(self), kind).into_iter().take(JSON_ROWS);
             rows.map(|row| json!({ "name": row.name, "ns": row.ns, "count": row.count })).collect()
@@ -114,11 +99,10 @@ impl MeasuredLaunch {
             "why": self.explanation.as_ref().map(ExplanationJson::new),
         })
     }
-}
 
-impl LaunchExtent {
-    fn text(&self) -> String {
-        let LaunchExtent::Launch(span) = self else {
+    /// The part of the run that the total time is of.
+    fn extent_text(&self) -> String {
+        let Some(span) = &self.run.launch else {
             return "no launch is marked; from the main thread's first section to its last".to_owned();
         };
         let from = match span.begins_with {
@@ -166,7 +150,7 @@ impl LaunchSet {
         let mut lines = vec![format!(
             "{} launches, {}: median {}, {} to {}, the middle half {} to {}",
             self.launches.len(),
-            first.extent.text(),
+            first.extent_text(),
             ms(median),
             ms(least),
             ms(most),
@@ -185,12 +169,7 @@ impl LaunchSet {
 
     /// The types of the launches, and their times to display, as far as they are known.
     fn display_lines(&self) -> Vec<String> {
-        let spans = || {
-            self.launches.iter().filter_map(|launch| match &launch.extent {
-                LaunchExtent::Launch(span) => Some(span),
-                LaunchExtent::MainThread => None,
-            })
-        };
+        let spans = || self.launches.iter().filter_map(|launch| launch.run.launch.as_ref());
         let mut types: BTreeMap<&str, usize> = BTreeMap::new();
         for launch_type in spans().filter_map(|span| span.launch_type) {
             *types.entry(launch_type.name()).or_default() += 1;
@@ -339,7 +318,6 @@ mod tests {
     fn launch(total_ns: u64, measures: &[(MeasureKind, &str, u64)]) -> MeasuredLaunch {
         let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, 0) };
         let measures = measures.iter().map(|(kind, name, ns)| ((*kind, (*name).to_owned()), measure(*ns)));
-        let run = MeasuredRun { total_ns, measures: measures.collect(), ..MeasuredRun::default() };
         let span = LaunchSpan {
             from: 0,
             to: total_ns,
@@ -351,7 +329,9 @@ mod tests {
             ttid: Some(9_000_000),
             ttfd: None,
         };
-        MeasuredLaunch { run, extent: LaunchExtent::Launch(span), explanation: None }
+        let measures = measures.collect();
+        let run = MeasuredRun { total_ns, launch: Some(span), measures, ..MeasuredRun::default() };
+        MeasuredLaunch { run, explanation: None }
     }
 
     #[test]
