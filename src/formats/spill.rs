@@ -12,6 +12,9 @@ use super::mapped_file::MappedFile;
 /// The most bytes that are kept in memory.
 const MEMORY_BYTES: usize = 32 << 20;
 
+/// How many bytes a reader reads before it has their memory released.
+pub(in crate::formats) const RELEASE_BYTES: usize = 16 << 20;
+
 /// The owner of a file's bytes, which may free memory that a reader does not need for now.
 pub trait Release: Sync {
     /// A reader is done with the bytes in `range`. Another reader may use them again.

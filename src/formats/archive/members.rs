@@ -9,7 +9,7 @@ use zip::ZipArchive;
 
 use super::tar::{self, TarMember};
 use crate::formats::input::{Input, InputError};
-use crate::formats::spill::{FileBytes, SpillWriter, is_of_temporary_file};
+use crate::formats::spill::{FileBytes, RELEASE_BYTES, SpillWriter, is_of_temporary_file};
 use crate::formats::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
 
 /// The most files of a container that are read.
@@ -223,9 +223,6 @@ struct Releasing<'a> {
     /// The bytes that were read since memory was released.
     read: usize,
 }
-
-/// Memory is released when so many bytes were read.
-const RELEASE_BYTES: usize = 16 << 20;
 
 impl Read for Releasing<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {

@@ -1,6 +1,6 @@
 //! The lines of a text, and the memory of the file that the text lies in.
 
-use crate::formats::Release;
+use crate::formats::spill::{RELEASE_BYTES, Release};
 use crate::progress;
 
 /// After so many bytes the progress is told.
@@ -15,9 +15,6 @@ pub(super) struct FileMemory<'a> {
     pub(super) len: usize,
 }
 
-/// Memory is released when so many bytes were read.
-const PIECE_BYTES: usize = 16 << 20;
-
 impl<'a> FileMemory<'a> {
     /// The memory of bytes that nobody can release.
     pub(super) fn of_bytes(len: usize) -> FileMemory<'static> {
@@ -29,14 +26,15 @@ impl<'a> FileMemory<'a> {
     pub(super) fn pieces<'t>(self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t [u8])> + use<'a, 't> {
         let mut start = 0;
         std::iter::from_fn(move || {
-            if start >= PIECE_BYTES
+            if start >= RELEASE_BYTES
                 && let Some(owner) = self.owner
             {
                 owner.release(0..self.len);
             }
             let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
-            let behind = rest.get(PIECE_BYTES..).unwrap_or(&[]);
-            let len = memchr::memchr(b'\n', behind).map_or(rest.len(), |line_end| PIECE_BYTES + line_end + 1);
+            let behind = rest.get(RELEASE_BYTES..).unwrap_or(&[]);
+            let len =
+                memchr::memchr(b'\n', behind).map_or(rest.len(), |line_end| RELEASE_BYTES + line_end + 1);
             let piece = (start, &rest[..len]);
             start += len;
             Some(piece)
@@ -91,12 +89,12 @@ mod tests {
 
     #[test]
     fn a_large_text_is_read_in_pieces_of_whole_lines_and_released_behind_each() {
-        let text = b"a line of 16 by\n".repeat(2 * PIECE_BYTES / 16 + 3);
+        let text = b"a line of 16 by\n".repeat(2 * RELEASE_BYTES / 16 + 3);
         let owner = Released::default();
         let memory = FileMemory { owner: Some(&owner), len: text.len() };
         let mut end = 0;
         for (start, piece) in memory.pieces(&text) {
-            assert!(start == end && piece.ends_with(b"\n") && piece.len() <= PIECE_BYTES + 16);
+            assert!(start == end && piece.ends_with(b"\n") && piece.len() <= RELEASE_BYTES + 16);
             end = start + piece.len();
         }
         assert_eq!(end, text.len());
@@ -106,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_text_without_a_line_end_is_one_piece() {
-        let text = vec![b'x'; PIECE_BYTES + 5];
+        let text = vec![b'x'; RELEASE_BYTES + 5];
         let pieces: Vec<(usize, usize)> = FileMemory::of_bytes(text.len())
             .pieces(&text)
             .map(|(start, piece)| (start, piece.len()))

@@ -23,7 +23,7 @@ use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, tag};
 use crate::art::ALWAYS_ON_MAGIC;
 use crate::clock::{Clock, Snapshot, Snapshots};
-use crate::formats::spill::{FileBytes, Release, SpillWriter};
+use crate::formats::spill::{FileBytes, RELEASE_BYTES, Release, SpillWriter};
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, Package, ProcessInfo, ReadReport, Sink, ThreadInfo};
 use crate::progress::{self, Pass};
@@ -76,9 +76,6 @@ pub(super) struct StreamPlace {
     pub(super) stream: usize,
     pub(super) offset: usize,
 }
-
-/// Memory of packets is released when so many bytes of them were read.
-pub(super) const RELEASE_BYTES: usize = 16 << 20;
 
 impl<'a> TraceStreams<'a> {
     /// A file of which nothing was unpacked.

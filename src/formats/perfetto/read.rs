@@ -10,13 +10,14 @@ use super::bundle::{self, BundleEvent, EventContent, IndexedBundle, WaitingEvent
 use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
 use super::fields::{ftrace_event, trace_packet};
 use super::frame_timeline::PlacedFrame;
-use super::packets::{PacketIndex, RELEASE_BYTES, TraceStreams, method_trace_payload, unpack};
+use super::packets::{PacketIndex, TraceStreams, method_trace_payload, unpack};
 use super::track_clocks::{MachineClocks, machine_clock};
 use super::track_event_order::{PlacedTrackEvent, TrackEventCursor};
 use super::track_events::{self, TrackEvents};
 use super::track_table::INPUTS_TRACK;
 use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::input::Input;
+use crate::formats::spill::RELEASE_BYTES;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{
     ContainedTrace, Damage, Event, EventTypeId, FormatError, FormatId, Head, OpenedInput, Order, Payload,

@@ -8,8 +8,8 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::ops::Range;
 
-use super::packets::{RELEASE_BYTES, TraceStreams};
-use crate::formats::spill::{FileBytes, Release, SpillWriter};
+use super::packets::TraceStreams;
+use crate::formats::spill::{FileBytes, RELEASE_BYTES, Release, SpillWriter};
 use crate::formats::{CounterValue, Flow, TrackEventKind, TrackId};
 use crate::varint;
 
