@@ -46,7 +46,7 @@ pub fn report(
             Err(_) => json!({ "text": text }),
         };
         let completeness = completeness(target.device.serial(), &output)?;
-        Ok(DeviceOutcome { completeness, text, json })
+        Ok(DeviceOutcome { completeness, text: text.into(), json })
     })
 }
 
@@ -64,7 +64,7 @@ pub fn start_flight_recorder(
         let output = run_on_device(&mut target, &args)?;
         let text = host_hints(&output.text());
         let completeness = completeness(target.device.serial(), &output)?;
-        Ok(DeviceOutcome { completeness, json: json!({ "text": text.trim() }), text })
+        Ok(DeviceOutcome { completeness, json: json!({ "text": text.trim() }), text: text.into() })
     })
 }
 
@@ -81,7 +81,7 @@ pub fn stop_flight_recorder(
     targets.on_each(ui, |mut target| {
         let output = run_on_device(&mut target, &args)?;
         let completeness = completeness(target.device.serial(), &output)?;
-        Ok(DeviceOutcome { completeness, text: "stopped\n".to_owned(), json: json!({}) })
+        Ok(DeviceOutcome { completeness, text: "stopped".to_owned().into(), json: json!({}) })
     })
 }
 
@@ -103,7 +103,7 @@ pub fn mark(
         let output =
             if is_stream { pass_markers(&mut target, &args)? } else { run_on_device(&mut target, &args)? };
         let completeness = completeness(target.device.serial(), &output)?;
-        Ok(DeviceOutcome { completeness, text: host_hints(&output.text()), json: json!({}) })
+        Ok(DeviceOutcome { completeness, text: host_hints(&output.text()).into(), json: json!({}) })
     })
 }
 

@@ -73,7 +73,7 @@ fn clean_device(device: &Device, removes_recordings: bool) -> Result<DeviceOutco
         text = "nothing to remove\n".to_owned();
     }
     let json = json!({ "recordings": sessions.len(), "text": text.trim() });
-    Ok(DeviceOutcome { completeness, text, json })
+    Ok(DeviceOutcome { completeness, text: text.into(), json })
 }
 
 /// The users whose files and saved settings are on the device. Each has saved settings of its own; those of

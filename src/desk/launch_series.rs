@@ -9,7 +9,7 @@ use super::app_versions::{AppVersion, AppVersions};
 use super::delivery::check_output;
 use super::device::{AppRights, COMMAND_TIMEOUT};
 use super::error::DeskError;
-use super::outcome::{Completeness, DeviceOutcome, DeviceResult};
+use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind};
 use super::output_names::before_ending;
 use super::recorder_choice::{ChosenRecorder, RecorderChoice, TraceSelection};
 use super::recording::{RecorderRun, run_recorder, say_without_frame_timeline};
@@ -220,21 +220,22 @@ impl LaunchSeries<'_> {
             let meanwhile =
                 format!("nothing was launched: {} is what was recorded meanwhile", output.display());
             // The reason is said once: as the first line.
-            let rest = outcome.text.lines().filter(|line| !line.ends_with(&reason));
-            let rest = rest.map(|line| format!("{line}\n")).collect::<String>();
-            outcome.text = format!("nothing was launched: {reason}\n{rest}{meanwhile}\n");
+            outcome.text.retain(|line| !line.ends_with(&reason));
+            outcome.text.put_before(&format!("nothing was launched: {reason}"));
+            outcome.text.push(LineKind::Note, &meanwhile);
             return Ok((outcome, None));
         }
         if let Some(rights) = app.rights {
-            outcome.text = rights_text(app.package(), rights) + &outcome.text;
+            outcome.text.put_before(&rights_text(app.package(), rights));
             outcome.json["method_tracing"] = rights.name().into();
         }
         outcome.completeness = outcome.completeness.with_loss(is_refused);
         let launch = MeasuredLaunch::measure(&delivered.pulled, request.until.as_deref())?;
         if let Some(until) = request.until.as_deref().filter(|_| !launch.has_named_end()) {
-            outcome.text += &format!(
-                "  no slice named {until} has ended while this was recorded: a longer --settle records more\n"
+            let note = format!(
+                "  no slice named {until} has ended while this was recorded: a longer --settle records more"
             );
+            outcome.text.push(LineKind::Note, &note);
             outcome.completeness = outcome.completeness.with_loss(true);
         }
         Ok((outcome, Some(launch)))
@@ -297,19 +298,18 @@ impl SeriesResults {
     fn add(&mut self, app: &str, run: u32, outcome: DeviceOutcome, took: Option<String>) {
         self.completeness.push(outcome.completeness);
         match took {
-            None => self.text += &outcome.text,
+            None => self.text += &outcome.text.to_string(),
             Some(took) => {
-                let output = outcome.json["output"].as_str().unwrap_or_default();
-                let (own, notes): (Vec<&str>, Vec<&str>) =
-                    outcome.text.lines().partition(|line| is_of_one_launch(line, output));
-                // What was lost has a number of its own in each launch.
-                let (losses, notes): (Vec<&str>, Vec<&str>) =
-                    notes.into_iter().partition(|line| is_count(line));
-                let new = notes.into_iter().filter(|note| self.notes.insert((*note).to_owned()));
-                let notes: String = new.map(|note| format!("{note}\n")).collect();
-                let losses: String = losses.into_iter().map(|line| format!("{line}\n")).collect();
-                let name = own.iter().find(|line| line.starts_with(output)).copied().unwrap_or(output);
-                self.text += &format!("{notes}{name}: {took}\n{losses}");
+                for note in outcome.text.lines_of(LineKind::Note) {
+                    if self.notes.insert(note.to_owned()) {
+                        self.text += &format!("{note}\n");
+                    }
+                }
+                let name = outcome.text.lines_of(LineKind::Output).next().unwrap_or_default();
+                self.text += &format!("{name}: {took}\n");
+                for loss in outcome.text.lines_of(LineKind::Loss) {
+                    self.text += &format!("{loss}\n");
+                }
             }
         }
         let mut object = outcome.json;
@@ -323,7 +323,7 @@ impl SeriesResults {
         let completeness = self.completeness.into_iter().max().unwrap_or(Completeness::Complete);
         let mut json = statistics.json;
         json["runs"] = self.runs.into();
-        DeviceOutcome { completeness, text: self.text + &statistics.text, json }
+        DeviceOutcome { completeness, text: (self.text + &statistics.text).into(), json }
     }
 
     /// The outcome of a launch alone: one object, as it is of `record`.
@@ -332,20 +332,8 @@ impl SeriesResults {
         let launch = statistics.json.pointer_mut("/sides/0/launches/0").map(Value::take);
         json["launch"] = launch.unwrap_or_default();
         let completeness = self.completeness.pop().unwrap_or(Completeness::Failed);
-        DeviceOutcome { completeness, text: self.text + &statistics.text, json }
+        DeviceOutcome { completeness, text: (self.text + &statistics.text).into(), json }
     }
-}
-
-/// Whether a line of a launch's text is told for this launch alone: its output, the times of `am`, and the
-/// number of its events. All others are notes.
-fn is_of_one_launch(line: &str, output: &str) -> bool {
-    let is_time = line.starts_with("  ") && (line.contains("Time:") || line.contains("State:"));
-    line.starts_with(output) || is_time || line.contains(" CPUs, clock ")
-}
-
-/// Whether a line begins with a number: `  12 events lost`.
-fn is_count(line: &str) -> bool {
-    line.trim_start().starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The times of a series' launches, and the comparison of two apps.
@@ -438,7 +426,7 @@ mod tests {
     }
 
     fn outcome(completeness: Completeness, text: &str) -> DeviceOutcome {
-        DeviceOutcome { completeness, text: text.to_owned(), json: json!({ "output": text.trim() }) }
+        DeviceOutcome { completeness, text: text.to_owned().into(), json: json!({ "output": text.trim() }) }
     }
 
     #[test]
@@ -479,10 +467,10 @@ mod tests {
         for (app, run, completeness) in
             [(0, 1, Completeness::Complete), (1, 1, Completeness::Lossy), (0, 2, Completeness::Complete)]
         {
-            let text =
-                format!("a note\nstart-{run}.dat (trace.dat, 1 kB)\n  TotalTime: 300\n  {run} events lost\n");
-            let mut outcome = outcome(completeness, &text);
-            outcome.json["output"] = format!("start-{run}.dat").into();
+            let mut outcome = outcome(completeness, "a note");
+            outcome.text.push(LineKind::Output, &format!("start-{run}.dat (trace.dat, 1 kB)"));
+            outcome.text.push(LineKind::Figures, "  TotalTime: 300");
+            outcome.text.push(LineKind::Loss, &format!("  {run} events lost"));
             results.add(&apps[app].app, run, outcome, Some("a cold launch, 300.000 ms".to_owned()));
             apps[app].set.launches.push(recorded_launch());
         }
@@ -496,7 +484,7 @@ mod tests {
         assert_eq!((&sides[0]["failed"], &sides[1]["failed"]), (&0.into(), &1.into()));
         assert_eq!(sides[0]["launches"].as_array().unwrap().len(), 2);
         assert!(sides[0]["spread"]["median_ns"].is_u64() && json["comparison"].is_object(), "{json}");
-        let text = &outcome.text;
+        let text = outcome.text.to_string();
         // A line for each launch; a note that all have is there once, and one that is another's is not lost.
         assert!(
             text.starts_with(
@@ -531,7 +519,7 @@ mod tests {
         let mut results = SeriesResults::default();
         results.add("com.a/.Main", 1, outcome(Completeness::Failed, refused), None);
         let single = results.into_single(SeriesStatistics::of(&mut apps, true));
-        assert_eq!((single.text.as_str(), &single.json["launch"]), (refused, &Value::Null));
+        assert_eq!((single.text.to_string().as_str(), &single.json["launch"]), (refused, &Value::Null));
     }
 
     #[test]

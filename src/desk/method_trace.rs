@@ -109,7 +109,7 @@ fn stop(app: &str, output: &Path, target: &TargetDevice<'_>) -> Result<DeviceOut
     let delivered = deliver(target, std::slice::from_ref(&file), &output)?;
     run_am(device, &format!("rm -f {}", quoted(&file)))?;
     let completeness = Completeness::Complete.with_loss(delivered.is_lossy);
-    Ok(DeviceOutcome { completeness, text: format!("{}\n", delivered.text()), json: delivered.json() })
+    Ok(DeviceOutcome { completeness, text: delivered.text().into(), json: delivered.json() })
 }
 
 /// Waits until the app has written its method trace.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::delivery::local_error;
 use super::device::{COMMAND_TIMEOUT, Session, SessionState, Verification, quoted};
 use super::error::DeskError;
-use super::outcome::{Completeness, DeviceOutcome, DeviceResult};
+use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind};
 use super::output_names::free_output;
 use super::recording::fetch;
 use super::targets::{TargetDevice, Targets};
@@ -138,7 +138,7 @@ fn fetch_all(request: &PullRequest, target: &TargetDevice<'_>) -> Result<DeviceO
         match fetch_one(request, target, &state) {
             Ok(outcome) => {
                 completeness = completeness.max(outcome.completeness);
-                text += &outcome.text;
+                text += &outcome.text.to_string();
                 list.push(outcome.json);
             }
             Err(error) => {
@@ -150,7 +150,7 @@ fn fetch_all(request: &PullRequest, target: &TargetDevice<'_>) -> Result<DeviceO
             }
         }
     }
-    Ok(DeviceOutcome { completeness, text, json: json!({ "recordings": list }) })
+    Ok(DeviceOutcome { completeness, text: text.into(), json: json!({ "recordings": list }) })
 }
 
 /// Fetches a recording, and removes it on the device when its output on the host is whole.
@@ -165,7 +165,8 @@ fn fetch_one(
     let output = if request.replace { wanted.clone() } else { free_output(&end.captures(session), &wanted) };
     let (mut outcome, _) = fetch(target, session, end, &output)?;
     if output != wanted {
-        outcome.text += &format!("{} is another file: it was left alone\n", wanted.display());
+        let kept = format!("{} is another file: it was left alone", wanted.display());
+        outcome.text.push(LineKind::Note, &kept);
     }
     if !request.keep {
         session.remove()?;
@@ -200,7 +201,7 @@ mod tests {
     #[test]
     fn without_recordings_the_list_says_so() {
         let outcome = list_outcome(&[]);
-        assert_eq!(outcome.text, "no recording has left anything on the device\n");
+        assert_eq!(outcome.text.to_string(), "no recording has left anything on the device\n");
         assert_eq!(outcome.json, json!({ "recordings": [] }));
     }
 }

@@ -10,7 +10,7 @@ use super::delivery::{self, DeliveredOutput, check_output};
 use super::device::{BINARY_PATH, Device, Recorder, RecorderJob, Session, SessionEnd};
 use super::error::DeskError;
 use super::host_hints::host_hints;
-use super::outcome::{Completeness, DeviceOutcome, DeviceResult};
+use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind, OutcomeText};
 use super::recorder_choice::{ChosenRecorder, RecorderChoice, TraceSelection};
 use super::targets::{TargetDevice, Targets};
 use super::user_interface::UserInterface;
@@ -140,7 +140,7 @@ pub(super) fn run_recorder(
     let job = RecorderJob { recorder, launch_args: launch_args.as_deref(), app: run.launched };
     let (mut outcome, delivered) = record_session(target, &job, run.selection.duration, output)?;
     let reason = if run.is_automatic { ": tracefs is closed to adb's user" } else { "" };
-    outcome.text = format!("recorded by the device's own {program}{reason}\n{}", outcome.text);
+    outcome.text.put_before(&format!("recorded by the device's own {program}{reason}"));
     outcome.json["via"] = program.into();
     Ok((outcome, delivered))
 }
@@ -152,8 +152,9 @@ pub(super) fn say_without_frame_timeline(
     device: &Device,
 ) {
     if recorder != ChosenRecorder::Perfetto && has_frame_timeline(device) {
-        outcome.text += "  FrameTimeline was not recorded: the deadlines of frames come from VSYNC's period, and nothing \
-                         says whose fault a late one was (--via perfetto records it, in place of tracebridge's recorder)\n";
+        let note = "  FrameTimeline was not recorded: the deadlines of frames come from VSYNC's period, and nothing says \
+                    whose fault a late one was (--via perfetto records it, in place of tracebridge's recorder)";
+        outcome.text.push(LineKind::Note, note);
         outcome.json["frame_timeline"] = false.into();
     }
 }
@@ -222,8 +223,9 @@ pub(super) fn fetch(
     let delivered = delivery::deliver(target, &files, output)?;
     let mut outcome = recording_outcome(completeness, &end.summary, &end.log, &delivered);
     if end.status.is_none() {
-        outcome.text += "the recorder was killed: this is what it had written. `tracebridge adb clean` puts the device's \
-                         settings back\n";
+        let killed = "the recorder was killed: this is what it had written. `tracebridge adb clean` puts the device's \
+                      settings back";
+        outcome.text.push(LineKind::Loss, killed);
     }
     Ok((outcome, delivered))
 }
@@ -281,8 +283,9 @@ fn recording_outcome(
     delivered: &DeliveredOutput,
 ) -> DeviceOutcome {
     let printed: PrintedSummary = serde_json::from_str(summary).unwrap_or_default();
-    let head = if log.is_empty() { String::new() } else { host_hints(log) + "\n" };
-    let text = format!("{head}{}\n{}", delivered.text(), printed.text());
+    let mut text = OutcomeText::from(host_hints(log));
+    text.push(LineKind::Output, &delivered.text());
+    printed.push_to(&mut text);
     let mut fields: Map<String, Value> = serde_json::from_str(summary).unwrap_or_default();
     if let Value::Object(more) = delivered.json() {
         fields.extend(more);
@@ -310,15 +313,17 @@ struct PrintedAppStart {
 }
 
 impl PrintedSummary {
-    /// The summary in lines for people.
-    fn text(&self) -> String {
-        let times = self.app_start.iter().flat_map(|start| &start.times);
-        let times: String = times.map(|line| format!("  {line}\n")).collect();
-        if self.recording.cpus.is_empty() {
-            // Another program has recorded.
-            return times;
+    /// Adds the summary in lines for people.
+    fn push_to(&self, text: &mut OutcomeText) {
+        for time in self.app_start.iter().flat_map(|start| &start.times) {
+            text.push(LineKind::Figures, &format!("  {time}"));
         }
-        times + &self.recording.text_of_sums()
+        // Without a CPU another program has recorded.
+        if !self.recording.cpus.is_empty() {
+            text.push(LineKind::Figures, &self.recording.events_text());
+            text.push(LineKind::Loss, &self.recording.losses_text());
+            text.push(LineKind::Note, &self.recording.incidents_text());
+        }
     }
 }
 
@@ -326,6 +331,12 @@ impl PrintedSummary {
 mod tests {
     use super::*;
     use crate::trace_dat::recording_summary::{CpuSummary, ProgramSummary, RecordingEndReason, RingsSummary};
+
+    fn text_of(printed: &PrintedSummary) -> OutcomeText {
+        let mut text = OutcomeText::default();
+        printed.push_to(&mut text);
+        text
+    }
 
     fn as_the_host_reads_it(summary: &RecordingSummary) -> PrintedSummary {
         serde_json::from_str(&serde_json::to_string(summary).unwrap()).unwrap()
@@ -359,7 +370,7 @@ mod tests {
         let summary = RecordingSummary { streaming: true, cpus: vec![cpu], ..RecordingSummary::default() };
         assert!(summary.text().contains(" 10 events, 1 lost"), "{}", summary.text());
         let read = as_the_host_reads_it(&summary);
-        assert!(read.text().contains("\n  1 events lost\n"), "{}", read.text());
+        assert_eq!(text_of(&read).lines_of(LineKind::Loss).collect::<Vec<_>>(), ["  1 events lost"]);
         assert_eq!(read.recording.lost(), summary.lost());
         assert_eq!(Completeness::Complete.with_loss(read.recording.is_lossy()), Completeness::Lossy);
         assert_eq!(Completeness::Failed.with_loss(read.recording.is_lossy()), Completeness::Failed);
@@ -369,7 +380,7 @@ mod tests {
     fn the_times_of_a_launch_that_another_program_recorded_stand_alone() {
         let read: PrintedSummary =
             serde_json::from_str(r#"{"app_start":{"times":["TotalTime: 512"]}}"#).unwrap();
-        assert_eq!(read.text(), "  TotalTime: 512\n");
+        assert_eq!(text_of(&read).to_string(), "  TotalTime: 512\n");
     }
 
     #[test]

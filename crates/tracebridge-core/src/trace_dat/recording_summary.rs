@@ -182,20 +182,25 @@ impl RecordingSummary {
         out + &self.incidents_text()
     }
 
-    /// The summary as text for people, with the sums of all CPUs, ending with a newline. The capture's path
-    /// is not in it.
-    pub fn text_of_sums(&self) -> String {
+    /// A line for people with the number of events on all CPUs, ending with a newline.
+    pub fn events_text(&self) -> String {
         let events = self.events();
         let cpus = self.cpus.len();
         let clock = &self.clock;
-        let mut out = match &self.ended_by {
+        match &self.ended_by {
             // It takes no time: the events are those that the buffer held.
             RecordingEndReason::Dump => format!("  {events} events on {cpus} CPUs, clock {clock}\n"),
             reason => format!(
                 "  {events} events in {:.2} s on {cpus} CPUs, clock {clock}, ended by {reason}\n",
                 self.seconds
             ),
-        };
+        }
+    }
+
+    /// Lines for people with the events of all CPUs that are not in the recording, and with the markers from
+    /// rings.
+    pub fn losses_text(&self) -> String {
+        let mut out = String::new();
         for (count, fate) in [
             (self.sum(CpuSummary::overwritten), self.overwritten_word()),
             (self.sum(|cpu| cpu.taken), "taken by another program"),
@@ -210,12 +215,12 @@ impl RecordingSummary {
         if markers > 0 || dropped > 0 {
             out += &format!("  {markers} markers from rings of programs, {dropped} dropped\n");
         }
-        out + &self.incidents_text()
+        out
     }
 
-    /// Lines about another program that took the buffer over, about what was not available, and about the
-    /// error that ended the recording.
-    fn incidents_text(&self) -> String {
+    /// Lines for people about another program that took the buffer over, about what was not available, and
+    /// about the error that ended the recording.
+    pub fn incidents_text(&self) -> String {
         let mut out = String::new();
         if let Some(BufferTakeover { seconds, changes }) = &self.taken_over {
             out += &format!(
