@@ -371,12 +371,14 @@ impl<'a> CompactRows<'a> {
             }
             at = all.rest();
         }
+        switches.take_delta(0);
+        wakings.take_delta(0);
         rows
     }
 
-    /// Whether the rows may be more than those of a piece. Each has a byte at least.
+    /// Whether the rows may be more than those of a piece.
     fn may_be_many(&self) -> bool {
-        (self.switches.deltas.len() + self.wakings.deltas.len()) as u64 > PIECE_EVENTS
+        self.switches.max_rows() + self.wakings.max_rows() > PIECE_EVENTS
     }
 
     /// The times of all rows, in no order.
@@ -391,7 +393,7 @@ impl<'a> CompactRows<'a> {
 
     /// Takes the columns of which the next row is the earlier one. Of one time, switches come first.
     fn next_columns(&mut self) -> Option<(&mut Columns<'a>, bool)> {
-        let is_switch = match (self.switches.next_ts(), self.wakings.next_ts()) {
+        let is_switch = match (self.switches.next_ts, self.wakings.next_ts) {
             (Some(switch), Some(waking)) => switch <= waking,
             (switch, None) => switch.map(|_| true)?,
             (None, Some(_)) => false,
@@ -457,8 +459,9 @@ impl<'a> CompactRows<'a> {
 /// Packed columns of a `CompactSched`, from a row on.
 #[derive(Clone, Copy, Default)]
 struct Columns<'a> {
-    /// The time of the row before, ns.
-    ts: u64,
+    /// The time of the next row, ns, if there is one.
+    next_ts: Option<u64>,
+    /// The column of times behind it, each as the distance from the one before.
     deltas: &'a [u8],
     /// The columns of values. One that ends before the others has no more.
     values: [&'a [u8]; 5],
@@ -471,25 +474,32 @@ struct Row {
 }
 
 impl<'a> Columns<'a> {
-    /// The time of the next row.
+    /// Reads the time of the row behind the one at `ts`; of the first row, behind 0.
     #[inline]
-    fn next_ts(&self) -> Option<u64> {
-        varint::read(self.deltas).map(|(delta, _)| self.ts.wrapping_add(delta))
+    fn take_delta(&mut self, ts: u64) {
+        let read = varint::read(self.deltas);
+        self.next_ts = read.map(|(delta, _)| ts.wrapping_add(delta));
+        self.deltas = read.map_or(&[], |(_, rest)| rest);
     }
 
     /// The times of all rows.
     fn times(self) -> impl Iterator<Item = u64> {
-        varint::all(self.deltas).scan(self.ts, |ts, delta| {
+        let behind = varint::all(self.deltas).scan(self.next_ts.unwrap_or(0), |ts, delta| {
             *ts = ts.wrapping_add(delta);
             Some(*ts)
-        })
+        });
+        self.next_ts.into_iter().chain(behind)
+    }
+
+    /// The most rows that there can be. Each has a byte at least in the column of times.
+    fn max_rows(&self) -> u64 {
+        u64::from(self.next_ts.is_some()) + self.deltas.len() as u64
     }
 
     #[inline]
     fn take_row(&mut self) -> Option<Row> {
-        let (delta, rest) = varint::read(self.deltas)?;
-        self.deltas = rest;
-        self.ts = self.ts.wrapping_add(delta);
+        let ts = self.next_ts?;
+        self.take_delta(ts);
         let mut values = [None; 5];
         for (value, column) in values.iter_mut().zip(&mut self.values) {
             if let Some((number, rest)) = varint::read(column) {
@@ -497,7 +507,7 @@ impl<'a> Columns<'a> {
                 *column = rest;
             }
         }
-        Some(Row { ts: self.ts, values })
+        Some(Row { ts, values })
     }
 
     fn byte_len(&self) -> usize {
