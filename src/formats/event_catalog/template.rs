@@ -191,8 +191,11 @@ fn fill<'a>(
     false
 }
 
-fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
-    memchr::memmem::find(text, needle)
+/// Where the literal `end` begins in `text`. A text nearly always ends at the first occurrence of the
+/// literal's first byte, so that preparing a search for the whole literal would take longer than the search.
+fn find(text: &[u8], end: &[u8]) -> Option<usize> {
+    let (first, _) = end.split_first()?;
+    memchr::memchr_iter(*first, text).find(|at| text[*at..].starts_with(end))
 }
 
 /// A number at the start of `text` in `radix`, and its length in bytes; a minus sign is allowed in decimal.
