@@ -9,6 +9,7 @@
 pub mod archive;
 pub mod art_method;
 mod base64;
+mod benchmark_dir;
 pub mod chrome_json;
 mod contained;
 mod event;
@@ -35,6 +36,7 @@ pub mod unpack_budget;
 pub(crate) mod wire;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
+pub use benchmark_dir::{is_benchmark_metrics, with_iterations};
 pub use contained::ContainedTrace;
 pub(crate) use event::CLONE_THREAD;
 pub use event::{

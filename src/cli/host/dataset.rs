@@ -13,6 +13,7 @@ use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::console::{TerminalWriter, complain};
 use crate::dataset::{self, AddRequest, AddedEvent, KeptTag, LargeTables, ListedTrace, TraceOptions};
+use crate::formats::with_iterations;
 use crate::text::byte_size;
 use crate::timeline::MergeOptions;
 
@@ -145,6 +146,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     }
     let (datasets, files): (Vec<PathBuf>, Vec<PathBuf>) =
         args.inputs.iter().cloned().partition(|input| dataset::is_dataset(input));
+    let files = with_iterations(&files);
     let traces = dataset::pairs_of(&files, &args.pair);
     let options = TraceOptions {
         large: LargeTables { method_calls: args.method_calls, events: args.events },

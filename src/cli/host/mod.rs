@@ -28,8 +28,8 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::{Exit, units};
 use crate::console::{TerminalWriter, complain};
-use crate::formats::TrackEventCounts;
 use crate::formats::unpack_budget::UnpackLimit;
+use crate::formats::{TrackEventCounts, is_benchmark_metrics};
 pub use dmtracedump::translate;
 use progress_bar::ProgressBar;
 pub use usage_error::print_usage_error;
@@ -164,7 +164,7 @@ impl MemoryArgs {
     }
 }
 
-/// A file, or all files of a directory by their names.
+/// A file, or all files of a directory by their names, but the metrics of a benchmark.
 fn files_in(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -172,7 +172,7 @@ fn files_in(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
     let found: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut files = found.with_context(|| path.display().to_string())?;
-    files.retain(|file| file.is_file());
+    files.retain(|file| file.is_file() && !is_benchmark_metrics(file));
     files.sort();
     anyhow::ensure!(!files.is_empty(), "{}: no files", path.display());
     Ok(files)

@@ -185,6 +185,31 @@ fn too_few_runs_are_no_green_gate() {
     assert!(told.contains("undecided: 6 runs a side are needed"), "{told}");
 }
 
+/// androidx's Macrobenchmark leaves a trace of each iteration, and its own metrics beside them.
+#[test]
+fn the_directory_of_a_benchmark_is_its_iterations() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    for (side, total_us) in [("old", 300_000), ("new", 400_000)] {
+        fs::create_dir(dir.join(side)).unwrap();
+        for number in 0..6 {
+            let name = format!("StartBenchmark_start_iter{number:03}_2026-11-25.perfetto-trace");
+            write_launch(&dir.join(side).join(name), total_us + 100 * number, "inflate");
+        }
+        fs::write(dir.join(side).join("com.example-benchmarkData.json"), "{\"benchmarks\":[]}").unwrap();
+    }
+    let judged = json(dir, &["--fail-if", "launch.total > +3%"]);
+    assert_eq!(
+        (&judged["baseline"]["runs"], &judged["candidate"]["runs"]),
+        (&6.into(), &6.into()),
+        "{judged}"
+    );
+    let added = run_in(dir, &["dataset", "add", "set", "old", "new/com.example-benchmarkData.json"]);
+    let said = added.exited(3).said();
+    assert!(said.contains("6 added, 0 already there, 1 rejected"), "{said}");
+    assert!(said.contains("the metrics of an androidx benchmark"), "{said}");
+}
+
 #[test]
 fn a_condition_that_names_nothing_is_an_error_that_says_what_there_is() {
     let dir = support::tempdir();

@@ -1,0 +1,94 @@
+//! The output directory of androidx's Macrobenchmark: a Perfetto trace of each iteration
+//! (`CLASS_METHOD_iter003_DATE.perfetto-trace`), and beside them the metrics that the benchmark has measured
+//! itself (`PACKAGE-benchmarkData.json`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The end of the name of a file of metrics.
+const METRICS_ENDING: &str = "-benchmarkData.json";
+
+/// Whether a file's name is that of a benchmark's metrics, which are no trace.
+pub fn is_benchmark_metrics(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(METRICS_ENDING.as_bytes()))
+}
+
+/// The paths, where each directory of a benchmark's iterations is replaced by their traces, in the order of
+/// their names.
+pub fn with_iterations(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let expanded = |path: &PathBuf| {
+        let traces = iterations(path);
+        if traces.is_empty() { vec![path.clone()] } else { traces }
+    };
+    paths.iter().flat_map(expanded).collect()
+}
+
+fn iterations(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let mut traces: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    traces.retain(|file| is_iteration(file) && file.is_file());
+    traces.sort();
+    traces
+}
+
+fn is_iteration(file: &Path) -> bool {
+    let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return false };
+    let Some(stem) = name.strip_suffix(".perfetto-trace") else { return false };
+    let numbers = stem.match_indices("_iter").map(|(at, word)| &stem[at + word.len()..]);
+    numbers.into_iter().any(|rest| {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        digits >= 3 && matches!(rest.as_bytes().get(digits), None | Some(b'_'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_and_metrics_are_known_by_their_names() {
+        for name in [
+            "StartupBenchmark_startup_iter000_2026-11-25-10-00-00.perfetto-trace",
+            "B_scroll[mode=FULL]_iter012_2026.perfetto-trace",
+            "B_x_iter1000.perfetto-trace",
+        ] {
+            assert!(is_iteration(Path::new(name)), "{name}");
+        }
+        for name in [
+            "B_iter00_x.perfetto-trace",
+            "x_iter000_y.pftrace",
+            "iter000.perfetto-trace",
+            "a_iter000x.perfetto-trace",
+        ] {
+            assert!(!is_iteration(Path::new(name)), "{name}");
+        }
+        assert!(is_benchmark_metrics(Path::new("out/com.example-benchmarkData.json")));
+        assert!(!is_benchmark_metrics(Path::new("out/com.example.json")));
+    }
+
+    #[test]
+    fn a_directory_of_iterations_is_its_traces_and_another_one_stays_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = dir.path().join("runs");
+        let other = dir.path().join("other");
+        for (dir, name) in [
+            (&runs, "B_a_iter001_x.perfetto-trace"),
+            (&runs, "B_a_iter000_x.perfetto-trace"),
+            (&runs, "c-benchmarkData.json"),
+            (&other, "x.perfetto-trace"),
+        ] {
+            fs::create_dir_all(dir).unwrap();
+            fs::write(dir.join(name), "").unwrap();
+        }
+        let file = runs.join("c-benchmarkData.json");
+        assert_eq!(
+            with_iterations(&[runs.clone(), other.clone(), file.clone()]),
+            [
+                runs.join("B_a_iter000_x.perfetto-trace"),
+                runs.join("B_a_iter001_x.perfetto-trace"),
+                other,
+                file
+            ]
+        );
+    }
+}
