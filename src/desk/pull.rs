@@ -99,7 +99,7 @@ fn pull_files(
 }
 
 /// The name on the host for a file of a device. A name from a device must not lead to another directory.
-fn file_name(remote: &str) -> Result<&str, DeskError> {
+pub(super) fn file_name(remote: &str) -> Result<&str, DeskError> {
     // On Windows a backslash would lead into a directory.
     let name = remote.rsplit('/').next().unwrap_or_default();
     let name = if cfg!(windows) { name.rsplit(['\\', ':']).next().unwrap_or_default() } else { name };

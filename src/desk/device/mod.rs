@@ -22,7 +22,7 @@ use facts::DeviceFacts;
 pub use facts::{BINARY_PATH, printable_text};
 pub use free_space::RoomKeeper;
 pub use privilege::Privilege;
-pub use pull::Verification;
+pub use pull::{PulledFile, Verification};
 pub use recorder::{Recorder, RecorderJob};
 pub use session::{Session, SessionEnd, SessionState, abandon_all};
 pub use shell_words::{command_line, quoted};

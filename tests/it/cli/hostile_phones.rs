@@ -34,7 +34,7 @@ const MAX_PRINTED: usize = 256 << 10;
 const AT_ONCE: usize = 32;
 
 /// The commands, and what each may leave here.
-const COMMANDS: [(&str, &[&str]); 21] = [
+const COMMANDS: [(&str, &[&str]); 22] = [
     ("devices", &[]),
     ("devices --json", &[]),
     ("doctor", &[]),
@@ -48,6 +48,7 @@ const COMMANDS: [(&str, &[&str]); 21] = [
     ("pull", &[]),
     ("pull --resume", &[]),
     ("pull x.bin", &["x.bin"]),
+    ("pull --traces --app com.example --to others", &["others"]),
     ("push", &[]),
     ("start sched", &[]),
     ("dump -o flight.dat", &["flight.dat"]),

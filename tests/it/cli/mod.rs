@@ -18,6 +18,7 @@ mod scripts;
 mod adb;
 #[cfg(target_os = "linux")]
 mod adb_launch;
+mod adb_other_traces;
 mod align;
 mod bounded;
 mod chrome_json;

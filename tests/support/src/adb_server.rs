@@ -1,8 +1,8 @@
 //! An adb server imitated at the level of its protocol, with devices that are directories of this machine:
 //! their shell is this machine's `sh`, with `/data/local/tmp` in every command and path replaced by the
-//! directory, Perfetto's and the apps' directories by `perfetto` and `apps` in it, and /sys/kernel by a
-//! directory `sys` that is not there. For states and accidents that no real server has when a test wants
-//! them.
+//! directory, Perfetto's, System Tracing's, the apps' and their shared directories by `perfetto`, `traces`,
+//! `apps` and `media` in it, and /sys/kernel by a directory `sys` that is not there. For states and accidents
+//! that no real server has when a test wants them.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -263,6 +263,8 @@ impl State {
         let dir = dir.to_string_lossy();
         text.replace("/data/local/tmp", &dir)
             .replace("/data/misc/perfetto-traces", &format!("{dir}/perfetto"))
+            .replace("/data/local/traces", &format!("{dir}/traces"))
+            .replace("/storage/emulated/0/Android/media", &format!("{dir}/media"))
             .replace("/data/data", &format!("{dir}/apps"))
             .replace("/sys/kernel/", &format!("{dir}/sys/"))
     }

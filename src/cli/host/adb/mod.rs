@@ -20,7 +20,7 @@ use crate::cli::Exit;
 use crate::cli::host::interrupt;
 use crate::cli::host::progress_bar::ProgressBar;
 use crate::console::complain;
-use crate::desk::{self, PullRequest, Targets, UserInterface};
+use crate::desk::{self, OtherTracesRequest, PullRequest, Targets, UserInterface};
 use results::print;
 
 /// Record on attached Android devices from this machine: pushes, records, pulls, verifies and converts
@@ -219,17 +219,22 @@ pub fn clean(args: &CleanArgs) -> anyhow::Result<Exit> {
     print(desk::clean(args.force, &args.target.targets(), &TERMINAL), args.target.json)
 }
 
-/// Pull files from a device, or fetch what recordings have left there
+/// Pull files from a device, or fetch what recordings or other programs have left there
 ///
 /// A pulled file is compared with the device's by its length and its SHA-256, and removed on the device only
 /// after that. Without FILE, lists the recordings that are on the device; --resume fetches and converts them
 /// as `adb record` would have, those that are still running when they have ended. It replaces no file: where
 /// one has the name of a recording, the recording gets a number (`trace-2.dat`).
+///
+/// --traces copies the traces that other programs have left: Perfetto, the app System Tracing and benchmarks of
+/// androidx, and of the apps named with --app those of ProfilingManager and of androidx.tracing. They stay on
+/// the device.
 #[derive(Debug, Args)]
 #[command(after_help = "\
   tracebridge adb pull /data/local/tmp/x.dat --to out
   tracebridge adb pull                  (which recordings are on the device?)
-  tracebridge adb pull --resume         (after a lost connection)")]
+  tracebridge adb pull --resume         (after a lost connection)
+  tracebridge adb pull --traces --app com.example.app --to traces")]
 pub struct PullArgs {
     /// A path on the device; a name without a slash is in /data/local/tmp
     #[arg(value_name = "FILE", conflicts_with = "resume")]
@@ -246,6 +251,12 @@ pub struct PullArgs {
     /// With --resume, replace files here that have the names of recordings
     #[arg(long, requires = "resume")]
     force: bool,
+    /// Fetch the traces that other programs have left on the device
+    #[arg(long, conflicts_with_all = ["files", "resume", "keep"])]
+    traces: bool,
+    /// With --traces, also those of this app (may be given several times)
+    #[arg(long = "app", value_name = "PACKAGE", requires = "traces")]
+    apps: Vec<String>,
     #[command(flatten)]
     target: TargetArgs,
 }
@@ -254,7 +265,10 @@ pub struct PullArgs {
 pub fn pull(args: &PullArgs) -> anyhow::Result<Exit> {
     let targets = args.target.targets();
     let request = PullRequest { directory: args.to.clone(), keep: args.keep, replace: args.force };
-    let results = if args.resume {
+    let results = if args.traces {
+        let request = OtherTracesRequest { directory: args.to.clone(), apps: args.apps.clone() };
+        desk::fetch_other_traces(&request, &targets, &TERMINAL)
+    } else if args.resume {
         interrupt::hold_first();
         desk::resume(&request, &targets, &TERMINAL)
     } else if args.files.is_empty() {

@@ -1,0 +1,400 @@
+//! Traces that other programs have left on a device: Perfetto's recorder and its app System Tracing, benchmarks
+//! of androidx, and of apps ProfilingManager (`files/profiling`, Android 15) and the library androidx.tracing.
+//! They are copied here, and stay on the device.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::delivery::local_error;
+use super::device::{
+    COMMAND_TIMEOUT, Device, DeviceError, Privilege, PulledFile, command_line, printable_text,
+};
+use super::error::DeskError;
+use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind, OutcomeText};
+use super::output_names::numbered;
+use super::pull::file_name;
+use super::targets::{TargetDevice, Targets};
+use super::user_interface::UserInterface;
+use crate::adb::AdbError;
+use crate::formats::input::Input;
+use crate::formats::{identify, is_benchmark_metrics};
+use crate::text::byte_size;
+
+/// Where a file that only its app may read is copied to on the device. `adb clean` removes the directory.
+const STAGING_DIR: &str = "/data/local/tmp/tracebridge.d";
+
+/// How long that may take.
+const STAGING_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The most files that are fetched from one place.
+const MAX_FILES: usize = 500;
+
+/// So many files that cannot be fetched end the command.
+const MAX_FAILURES: usize = 20;
+
+/// The longest path of a file that is fetched, bytes.
+const MAX_PATH_BYTES: usize = 1024;
+
+/// The endings that files keep here. A file with another one gets `.perfetto-trace` behind its name, so that a
+/// device cannot name a file as it likes.
+const KEPT_ENDINGS: [&str; 7] = [
+    ".perfetto-trace",
+    ".pftrace",
+    ".ptrace",
+    ".trace",
+    ".perfetto-stack-sample",
+    ".perfetto-heap-profile",
+    ".perfetto-java-heap-dump",
+];
+
+/// Which traces are fetched, and where they go.
+#[derive(Debug, Clone)]
+pub struct OtherTracesRequest {
+    /// The directory for the files, which is made if it is missing.
+    pub directory: PathBuf,
+    /// The packages of apps whose own traces are fetched besides.
+    pub apps: Vec<String>,
+}
+
+/// Who may read a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reader {
+    /// Commands with these rights.
+    User(Privilege),
+    /// The app itself, as which `run-as` runs commands where it is debuggable. Paths are relative to its
+    /// directory.
+    App(String),
+}
+
+/// A directory in which programs leave traces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TracePlace {
+    /// Who leaves traces there.
+    origin: String,
+    directory: String,
+    /// A script that prints the paths of the traces, a line for each, or [`CLOSED`].
+    list: String,
+    reader: Reader,
+}
+
+/// The line of a place that may not be read. Paths begin otherwise.
+const CLOSED: &str = "!closed";
+
+impl TracePlace {
+    /// A directory of the system. `tests` are the tests of `find` besides that for an ordinary file.
+    fn of_system(origin: &str, directory: &str, tests: &str, privilege: Privilege) -> TracePlace {
+        let find = format!("find {directory} -type f {tests} 2>/dev/null");
+        TracePlace {
+            origin: origin.to_owned(),
+            directory: directory.to_owned(),
+            list: format!(
+                "if [ -r {directory} ]; then {find}; elif [ -e {directory} ]; then echo '{CLOSED}'; fi"
+            ),
+            reader: Reader::User(privilege),
+        }
+    }
+
+    /// The directory of an app.
+    fn of_app(package: &str, privilege: Privilege) -> TracePlace {
+        let directory = format!("/data/data/{package}");
+        let find = |from: &str| {
+            format!(
+                "find {from}files {from}cache {from}no_backup -type f \
+                 \\( -path '{from}files/profiling/*' -o -name '*.perfetto-trace' \\) 2>/dev/null"
+            )
+        };
+        let (list, reader) = if privilege.is_root() {
+            let find = find(&format!("{directory}/"));
+            let list = format!("if [ -d {directory} ]; then {find}; else echo '{CLOSED}'; fi");
+            (list, Reader::User(privilege))
+        } else {
+            let as_app = command_line(&["run-as", package, "sh", "-c", &format!("{}; :", find(""))]);
+            let list = format!("{as_app} </dev/null 2>/dev/null || echo '{CLOSED}'");
+            (list, Reader::App(package.to_owned()))
+        };
+        TracePlace { origin: package.to_owned(), directory, list, reader }
+    }
+
+    /// All places, those of the apps last.
+    fn all(apps: &[String], privilege: Privilege) -> Vec<TracePlace> {
+        let benchmarks =
+            format!("\\( -name '*.perfetto-trace' -o -name '*.trace' -o -name '*-benchmarkData.json' \\)");
+        let mut places = vec![
+            TracePlace::of_system("Perfetto", "/data/misc/perfetto-traces", "", privilege),
+            TracePlace::of_system("System Tracing", "/data/local/traces", "", privilege),
+            TracePlace::of_system("a benchmark", "/storage/emulated/0/Android/media", &benchmarks, privilege),
+        ];
+        places.extend(apps.iter().map(|app| TracePlace::of_app(app, privilege)));
+        places
+    }
+
+    /// The paths of the files in this place; `None` if it is closed.
+    fn files(&self, device: &Device) -> Result<Option<Vec<String>>, DeskError> {
+        let rights = match &self.reader {
+            Reader::User(privilege) => *privilege,
+            Reader::App(_) => Privilege::Shell,
+        };
+        let script = format!("( {} ) | head -n {}", self.list, MAX_FILES + 1);
+        let printed = device.ask(&script, rights, COMMAND_TIMEOUT)?.text();
+        let mut files: Vec<String> = printed.lines().map(|line| line.trim_end().to_owned()).collect();
+        if files.iter().any(|file| file == CLOSED) {
+            return Ok(None);
+        }
+        files.retain(|file| !file.is_empty());
+        if !files.iter().all(|file| self.may_have(file)) {
+            let serial = device.serial().to_owned();
+            let message = format!("{}: what the device answers is no list of files", self.directory);
+            return Err(DeskError::CommandFailed { serial, message });
+        }
+        files.sort();
+        Ok(Some(files))
+    }
+
+    /// Whether this may be the path of a file of this place.
+    fn may_have(&self, file: &str) -> bool {
+        let begins_well = match self.reader {
+            Reader::User(_) => file.starts_with('/'),
+            Reader::App(_) => ["files/", "cache/", "no_backup/"].iter().any(|dir| file.starts_with(dir)),
+        };
+        begins_well && file.len() <= MAX_PATH_BYTES && !file.contains(char::is_control)
+    }
+
+    /// Copies a file of this place to the host.
+    fn pull(&self, file: &str, local: &Path, device: &Device) -> Result<PulledFile, DeskError> {
+        let package = match &self.reader {
+            Reader::User(privilege) => return Ok(device.pull(file, local, *privilege)?),
+            Reader::App(package) => package,
+        };
+        // adb's own user may not read the app's file, and the app may not write where adb's user reads.
+        let copy = format!("{STAGING_DIR}/other-trace");
+        let read = command_line(&["run-as", package, "cat", file]);
+        let script = format!("mkdir -p {STAGING_DIR} && {read} </dev/null >{copy}");
+        let copied = device.run_script(&script, Privilege::Shell, STAGING_TIMEOUT)?;
+        let pulled = if copied.status == 0 {
+            device.pull(&copy, local, Privilege::Shell).map_err(DeskError::from)
+        } else {
+            let serial = device.serial().to_owned();
+            Err(DeskError::CommandFailed { serial, message: copied.message() })
+        };
+        let _ = device.run_script(&format!("rm -f {copy}"), Privilege::Shell, COMMAND_TIMEOUT);
+        pulled
+    }
+}
+
+/// Fetches the traces that other programs have left on devices.
+///
+/// # Errors
+/// [`DeskError`] if the devices cannot be found.
+pub fn fetch_other_traces(
+    request: &OtherTracesRequest,
+    targets: &Targets,
+    ui: &dyn UserInterface,
+) -> Result<Vec<DeviceResult>, DeskError> {
+    targets.on_each(ui, |target| fetch_all(request, &target))
+}
+
+/// Fetches all of a device. One that cannot be fetched keeps no other from being fetched.
+fn fetch_all(request: &OtherTracesRequest, target: &TargetDevice<'_>) -> Result<DeviceOutcome, DeskError> {
+    if let Some(app) = request.apps.iter().find(|app| !is_package(app)) {
+        return Err(DeskError::Request(
+            format!("--app {app}: name a package, such as com.example.app").into(),
+        ));
+    }
+    fs::create_dir_all(&request.directory).map_err(local_error(&request.directory))?;
+    let mut fetched = FetchedTraces::new(target, &request.directory);
+    for place in TracePlace::all(&request.apps, target.device.privilege()) {
+        match place.files(&target.device)? {
+            Some(files) => fetched.fetch(&place, &files)?,
+            None => {
+                fetched.text.push(LineKind::Note, &place.closed_text());
+                fetched.closed.push(place.directory.clone());
+            }
+        }
+        if fetched.is_ended {
+            fetched.text.push(LineKind::Loss, "what comes behind it is not fetched");
+            break;
+        }
+    }
+    Ok(fetched.into_outcome())
+}
+
+/// The traces that were fetched from a device.
+struct FetchedTraces<'a> {
+    target: &'a TargetDevice<'a>,
+    directory: &'a Path,
+    completeness: Completeness,
+    text: OutcomeText,
+    /// An object for each file.
+    list: Vec<Value>,
+    /// The directories that may not be read.
+    closed: Vec<String>,
+    failures: usize,
+    /// Whether no more is fetched: the connection or the disk is bad, or nearly nothing can be fetched.
+    is_ended: bool,
+}
+
+impl<'a> FetchedTraces<'a> {
+    fn new(target: &'a TargetDevice<'a>, directory: &'a Path) -> FetchedTraces<'a> {
+        FetchedTraces {
+            target,
+            directory,
+            completeness: Completeness::Complete,
+            text: OutcomeText::default(),
+            list: Vec::new(),
+            closed: Vec::new(),
+            failures: 0,
+            is_ended: false,
+        }
+    }
+
+    /// Fetches these files of a place.
+    fn fetch(&mut self, place: &TracePlace, files: &[String]) -> Result<(), DeskError> {
+        if files.len() > MAX_FILES {
+            let more =
+                format!("{}: more than {MAX_FILES} files: the others are not fetched", place.directory);
+            self.text.push(LineKind::Loss, &more);
+            self.completeness = self.completeness.with_loss(true);
+        }
+        for file in files.iter().take(MAX_FILES) {
+            let local = free_local(self.target, self.directory, file)?;
+            let progress = self.target.show_progress(std::slice::from_ref(&local));
+            let pulled = place.pull(file, &local, &self.target.device);
+            drop(progress);
+            match pulled {
+                Ok(pulled) => self.add(place, file, &local, pulled),
+                Err(error) => self.add_failure(place, file, &error),
+            }
+            if self.is_ended {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, place: &TracePlace, file: &str, local: &Path, pulled: PulledFile) {
+        let kind = kind_of(local);
+        let size = byte_size(pulled.bytes);
+        let line = format!("{} ({kind}, {size}), left by {}", local.display(), place.origin);
+        self.text.push(LineKind::Output, &line);
+        self.list.push(json!({
+            "path": local.to_string_lossy(),
+            "bytes": pulled.bytes,
+            "verified": pulled.verification.name(),
+            "kind": kind,
+            "left_by": place.origin,
+            "device_path": file,
+        }));
+    }
+
+    fn add_failure(&mut self, place: &TracePlace, file: &str, error: &DeskError) {
+        self.completeness = Completeness::Failed;
+        self.failures += 1;
+        self.is_ended = self.failures == MAX_FAILURES || !is_of_one_file(error);
+        self.text.push(LineKind::Loss, &format!("{}: {error}", printable_text(file)));
+        self.list.push(json!({ "device_path": file, "left_by": place.origin, "error": error.to_string() }));
+    }
+
+    fn into_outcome(mut self) -> DeviceOutcome {
+        if self.list.is_empty() {
+            self.text.push(LineKind::Note, "no other program has left a trace where it can be read");
+        }
+        let json = json!({ "files": self.list, "closed": self.closed });
+        DeviceOutcome { completeness: self.completeness, text: self.text, json }
+    }
+}
+
+impl TracePlace {
+    /// Says that the place may not be read, and what would change that.
+    fn closed_text(&self) -> String {
+        match &self.reader {
+            Reader::User(_) => format!("{} is closed to adb's user; root reads it", self.directory),
+            Reader::App(package) => format!(
+                "{}: {package} is not there, or no debuggable app; root reads the directory of any app",
+                self.directory
+            ),
+        }
+    }
+}
+
+/// Whether another file may be fetched all the same: the connection and the disk of this machine are good.
+fn is_of_one_file(error: &DeskError) -> bool {
+    match error {
+        DeskError::Device(DeviceError::Adb(error)) => matches!(error, AdbError::Refused { .. }),
+        DeskError::Device(error) => !matches!(error, DeviceError::LocalFile { .. }),
+        error => matches!(error, DeskError::CommandFailed { .. }),
+    }
+}
+
+/// Whether this may be the name of a package. It stands in scripts and in patterns of paths.
+fn is_package(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._".contains(&byte);
+    name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(is_part)
+}
+
+/// The path on the host for a file of a device: one at which nothing is.
+fn free_local(target: &TargetDevice<'_>, directory: &Path, file: &str) -> Result<PathBuf, DeskError> {
+    let name = local_name(file_name(file)?);
+    let wanted = target.name.output(&directory.join(name));
+    let free = numbered(&wanted, 2).find(|path| fs::symlink_metadata(path).is_err());
+    Ok(free.unwrap_or(wanted))
+}
+
+/// The name on the host for a file of this name.
+fn local_name(name: &str) -> String {
+    let name = name.trim_start_matches('.');
+    let has_ending = |ending: &&str| name.len() > ending.len() && name.ends_with(*ending);
+    if KEPT_ENDINGS.iter().any(has_ending) || is_benchmark_metrics(Path::new(name)) {
+        name.to_owned()
+    } else {
+        format!("{name}.perfetto-trace")
+    }
+}
+
+/// The kind of a file that was fetched, for people.
+fn kind_of(file: &Path) -> String {
+    if is_benchmark_metrics(file) {
+        return "metrics of a benchmark".to_owned();
+    }
+    match Input::open(file) {
+        Ok(input) => {
+            identify(&input).map_or_else(|unread| unread.what.to_owned(), |format| format.name().to_owned())
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_names_only_traces() {
+        let names = [
+            ("trace", "trace.perfetto-trace"),
+            ("x.pftrace", "x.pftrace"),
+            ("Makefile", "Makefile.perfetto-trace"),
+            ("package.json", "package.json.perfetto-trace"),
+            (".bashrc", "bashrc.perfetto-trace"),
+            (".pftrace", "pftrace.perfetto-trace"),
+            ("com.example-benchmarkData.json", "com.example-benchmarkData.json"),
+            ("p_1_uid-2.perfetto-stack-sample", "p_1_uid-2.perfetto-stack-sample"),
+        ];
+        for (name, local) in names {
+            assert_eq!(local_name(name), local);
+        }
+    }
+
+    #[test]
+    fn an_app_is_asked_by_root_or_as_the_app() {
+        let as_root = TracePlace::of_app("com.a", Privilege::AdbdRoot);
+        assert_eq!(as_root.reader, Reader::User(Privilege::AdbdRoot));
+        assert!(as_root.list.contains("-path '/data/data/com.a/files/profiling/*'"), "{}", as_root.list);
+        let as_app = TracePlace::of_app("com.a", Privilege::Shell);
+        assert_eq!(as_app.reader, Reader::App("com.a".to_owned()));
+        assert!(as_app.list.starts_with("run-as com.a sh -c 'find files "), "{}", as_app.list);
+        assert!(is_package("com.example_2.app") && !is_package("com.a'; reboot") && !is_package("../x"));
+    }
+}
