@@ -10,6 +10,8 @@ from capture import events_on_disk
 from jobs import OLD
 from run import VICTIM, contents
 
+# Begins the numbered markers that some faults write.
+MARK = "faults mark "
 # The names of unfinished outputs that a SIGKILL may leave.
 PART = re.compile(r"^\..+\.[0-9a-f]{8,}\.part$")
 STATE_PART = re.compile(r"^tracebridge-[0-9a-f]{8,}\.part$")
@@ -257,9 +259,22 @@ def judge_capture(run):
         recorded = sum(cpu["events"] for cpu in summary["cpus"])
         if recorded != read["events"]:
             return fail(run, f"{recorded} events recorded, {read['events']} read")
+    if fault.writes_marks and job.keeps_all:
+        judge_marks(run, read, info.returncode)
     if run.status in (-9, 137):
         return judge_unfinished(run, read, info.returncode)
     return "whole" if succeeded and info.returncode == 0 else "says what it lacks"
+
+
+def judge_marks(run, read, status):
+    """What is missing between the first and the last marker is told."""
+    written = run.other(["convert", run.job.output, "--format", "txt", "-o", "-"])
+    numbers = {int(number) for number in re.findall(rf"{MARK}(\d+)".encode(), written.stdout)}
+    missing = max(numbers) - min(numbers) + 1 - len(numbers) if numbers else 0
+    told = read["lost"]
+    if missing and not told and status != 3:
+        run.problems.append(f"{missing} of {len(numbers) + missing} markers are missing, and nothing says so")
+    run.fault.details += f", {len(numbers)} markers, {missing} missing, {told} told"
 
 
 def judge_unfinished(run, read, status):

@@ -8,8 +8,11 @@ import resource
 import shutil
 import signal
 import subprocess
+import tempfile
+import threading
 import time
 
+from checks import MARK
 from tracefs import INSTANCE, read, write
 
 # Signals by which a command may be ended in order.
@@ -44,10 +47,12 @@ class Fault:
     is_machine_wide = False
     # The fault needs a job whose attribute of this name is true.
     needs = None
+    # Numbered markers are written meanwhile, so that what is missing of them can be compared with what is told.
+    writes_marks = False
 
     def __init__(self, choose):
         self.choose = choose
-        self.details = ""
+        self.details, self.filler = "", None
         self.moment = choose.random() * 1.1
         self.has_struck = False
 
@@ -111,16 +116,40 @@ class StopContinue(Fault):
         return True
 
 
-class LongStop(StopContinue):
+class Marked(Fault):
+    """A fault of a recording, during which numbered markers are written."""
+
+    jobs, writes_marks = ("recording",), True
+    # Between two markers, seconds.
+    pause = 0.001
+
+    def arm(self, run):
+        root = run.tracefs.instance() if run.job.uses_instance else run.tracefs.root
+        self.has_ended = threading.Event()
+        self.writer = threading.Thread(target=self.write_marks, args=(f"{root}/trace_marker",), daemon=True)
+        self.writer.start()
+
+    def write_marks(self, path):
+        number = 0
+        while not self.has_ended.wait(self.pause):
+            # Before the recording and behind it the buffer takes none.
+            number += write(path, f"{MARK}{number}\n")
+
+    def disarm(self, run):
+        self.has_ended.set()
+        self.writer.join()
+
+
+class LongStop(Marked, StopContinue):
     """SIGSTOP for longer than the buffer holds what a busy machine does."""
 
-    kind, jobs, weight, pauses = "SIGSTOP, SIGCONT after 5 s", ("recording",), 1, (5.0, 5.0)
+    kind, weight, pauses = "SIGSTOP, SIGCONT after 5 s", 1, (5.0, 5.0)
 
 
-class Starved(Fault):
+class Starved(Marked):
     """Busy loops are on every CPU from this moment on, and the command has lost its priority over them."""
 
-    kind, jobs, is_harmless, weight, loops = "starved", ("recording",), True, 2, ()
+    kind, is_harmless, weight, loops = "starved", True, 2, ()
 
     def strike(self, run):
         try:
@@ -141,6 +170,7 @@ class Starved(Fault):
         return run.is_running()
 
     def disarm(self, run):
+        super().disarm(run)
         for loop in self.loops:
             loop.terminate()
             loop.wait()
@@ -301,6 +331,40 @@ class ReadOnlyDisk(Disk):
 
     def after_mount(self, run):
         subprocess.run(["mount", "-o", "remount,ro", run.disk], check=True, timeout=60)
+
+
+class FilledDisk(Marked, Disk):
+    """A disk that another program fills while the recording goes on."""
+
+    kind, weight = "disk filled while recording", 2
+
+    def options(self, run):
+        if self.choose.random() < 0.5:
+            run.state = "out"
+            self.details = "with the saved settings, "
+        return "size=24m"
+
+    def arm(self, run):
+        moment = self.moment
+        Disk.arm(self, run)
+        self.moment, self.has_struck = moment, False
+        Marked.arm(self, run)
+
+    def strike(self, run):
+        self.details += f"after {time.monotonic() - run.began:.3f} s"
+        is_running = run.is_running()
+        # Without a name: the disk's directory stays as it is.
+        self.filler = tempfile.TemporaryFile(dir=run.disk, buffering=0)
+        with contextlib.suppress(OSError):
+            while True:
+                self.filler.write(bytes(1 << 16))
+        return is_running
+
+    def disarm(self, run):
+        Marked.disarm(self, run)
+        if self.filler:
+            self.filler.close()
+        Disk.disarm(self, run)
 
 
 class PulledDisk(Disk):
@@ -499,6 +563,21 @@ class BufferResized(Foreign):
     foreign = ("buffer_size_kb", "per_cpu/cpu0/buffer_size_kb", "per_cpu/cpu1/buffer_size_kb")
 
 
+class StarvedResized(Starved):
+    """Beside busy loops, another program gives the buffer another size, and then another one."""
+
+    kind, is_harmless, foreign = "starved, and buffer resized by another", False, BufferResized.foreign
+
+    def strike(self, run):
+        starved = super().strike(run)
+        sizes = self.choose.sample(BufferResized.values, 2)
+        for size in sizes:
+            write(f"{run.tracefs.root}/{self.foreign[0]}", size)
+            time.sleep(self.choose.random() * 0.05)
+        self.details += f", {self.foreign[0]}={', '.join(sizes)}"
+        return starved
+
+
 class ClockChanged(Foreign):
     """It changes the clock of the events."""
 
@@ -548,7 +627,8 @@ class SecondRecorderForce(SecondRecorder):
 
 
 FAULTS = SIGNALS + CALLS + [
-    TwiceHup, StopContinue, LongStop, Starved, FileSize, OpenFiles, Memory, FullDisk, ReadOnlyDisk, PulledDisk,
+    TwiceHup, StopContinue, LongStop, Starved, StarvedResized, FileSize, OpenFiles, Memory, FullDisk, FilledDisk,
+    ReadOnlyDisk, PulledDisk,
     Truncated, Replaced, Grown, Overwritten, DirectoryRemoved, TargetSymlink, ReaderGone, ReaderStalled, ReaderSlow,
     ClockStep, CpuOffline, TracingOff, BufferResized, ClockChanged, InstanceRemoved, SecondRecorder,
     SecondRecorderForce,
@@ -568,7 +648,8 @@ def applies(fault, job, machine_wide):
         return False
     if fault.needs == "outputs" and job.is_stream:
         return False
-    if issubclass(fault, Foreign) and job.uses_instance and fault is BufferResized:
+    # The settings that another has changed are those at the top.
+    if fault.foreign == BufferResized.foreign and job.uses_instance:
         return False
     if issubclass(fault, Call):
         return job.kind == "recording" or any(job.calls.get(call) for call in fault.calls)

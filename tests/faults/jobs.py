@@ -88,6 +88,8 @@ class RecordingJob:
         self.is_flight = more.get("is_flight", False)
         self.calls, self.outputs, self.inputs = {}, [output] if output else [], []
         self.passes_status = more.get("passes_status", False)
+        # Whether everything of the recording's time is to be in the output, and is counted where it is not.
+        self.keeps_all = not (self.text or self.is_flight or "--mode" in arguments)
 
     def command(self, binary):
         """The command line."""
