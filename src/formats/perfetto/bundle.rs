@@ -106,10 +106,21 @@ pub(super) fn broken(count: u32) -> Option<Damage> {
     (count > 0).then_some(Damage { offset: 0, what })
 }
 
+/// The damage of names of threads that bundles have beyond the first [`MAX_NAMES`] fields.
+pub(super) fn unread_names(count: u64) -> Option<Damage> {
+    let what = format!(
+        "{count} names of threads are left out, which a bundle of events has behind its first {MAX_NAMES} fields: \
+         the rows with these names have none"
+    );
+    (count > 0).then_some(Damage { offset: 0, what })
+}
+
 /// All that a bundle says beside its events.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outline {
     pub(super) head: BundleHead,
+    /// The number of names of threads that are not read: see [`unread_names`].
+    pub(super) unread_names: u64,
     /// Whether the kernel lost events before the bundle's first one.
     pub(super) is_after_loss: bool,
     /// Whether the bundle describes event types (`generic_event_descriptors`).
@@ -216,6 +227,7 @@ pub(super) fn outline<'a>(bundle: &'a [u8], mut piece: impl FnMut(PieceContent<'
     let mut head = BundleHead::default();
     let mut describes_types = false;
     let mut is_after_loss = false;
+    let mut unread_names = 0;
     let mut extent = Extent::default();
     let mut start = 0;
     let mut all = fields(bundle);
@@ -229,6 +241,7 @@ pub(super) fn outline<'a>(bundle: &'a [u8], mut piece: impl FnMut(PieceContent<'
             bundle_field::LOST_EVENTS => is_after_loss |= value.number() != 0,
             bundle_field::GENERIC_EVENT_DESCRIPTORS => describes_types = true,
             bundle_field::COMPACT_SCHED => {
+                unread_names += names_left_out(value.bytes());
                 let rows = CompactRows::new(value.bytes());
                 if rows.may_be_many() {
                     if start < at {
@@ -249,7 +262,7 @@ pub(super) fn outline<'a>(bundle: &'a [u8], mut piece: impl FnMut(PieceContent<'
         }
     }
     piece(PieceContent::Fields(&bundle[start..]), extent);
-    Outline { head, is_after_loss, describes_types }
+    Outline { head, unread_names, is_after_loss, describes_types }
 }
 
 /// Appends the events of a bundle, the one with the index `number`, to `out`, sorted by time. Returns how
@@ -326,8 +339,20 @@ fn first_number(event: &[u8], number: u32) -> Option<u64> {
     fields(event).find(|(n, _)| *n == number).map(|(_, v)| v.number())
 }
 
-/// More names than a recorder interns in a bundle, which has each name for a row of it.
+/// More names than a recorder interns in a bundle, which has each name for a row of it. Each piece of a large
+/// `CompactSched` reads its names again.
 const MAX_NAMES: usize = 64 << 10;
+
+/// The number of names in a `CompactSched` that are not read: those behind the first [`MAX_NAMES`] fields.
+pub(super) fn names_left_out(sched: &[u8]) -> u64 {
+    let is_name = |field: &(u32, WireValue<'_>)| field.0 == compact::INTERN_TABLE;
+    // A field has two bytes at least.
+    if sched.len() <= 2 * MAX_NAMES {
+        return 0;
+    }
+    let from_first = fields(sched).skip_while(|field| !is_name(field));
+    from_first.skip(MAX_NAMES).filter(is_name).count() as u64
+}
 
 /// The rows of a `CompactSched`, or those from one of them on: switches and wakings, which are both in the
 /// order of time.

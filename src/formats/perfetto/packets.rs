@@ -278,6 +278,7 @@ impl<'a> PacketIndex<'a> {
     pub(super) fn new(streams: &'a TraceStreams<'_>, report: &mut ReadReport) -> PacketIndex<'a> {
         let mut out = PacketIndex { symbols: vec![HashMap::new()], ..PacketIndex::default() };
         let mut unparsed = 0u64;
+        let mut unread_names = 0;
         let _pass = Pass::begin("reading packets", streams.byte_len());
         let mut group = SmallPackets::default();
         for placed in streams.packets() {
@@ -316,6 +317,7 @@ impl<'a> PacketIndex<'a> {
                         let head = outline.head;
                         out.end_bundle(first, body, &outline);
                         unparsed += u64::from(head.unparsed_pages);
+                        unread_names += outline.unread_names;
                         out.clock = head.clock().or(out.clock);
                         if let (Some(clock), Some((ftrace, boottime))) = (head.clock(), head.sync()) {
                             out.snapshots.ftrace_clock = Some(clock);
@@ -375,6 +377,7 @@ impl<'a> PacketIndex<'a> {
             let what = bundle::unparsed_pages(unparsed);
             report.damage.push(Damage { offset: 0, what });
         }
+        report.damage.extend(bundle::unread_names(unread_names));
         out
     }
 

@@ -33,6 +33,7 @@ pub(crate) struct TraceScan {
     /// The threads with an event.
     tids: ThreadIds,
     unparsed_pages: u64,
+    unread_names: u64,
     broken_bundles: u32,
     clock: Option<Clock>,
     budget: UnpackBudget,
@@ -49,6 +50,7 @@ impl TraceScan {
             markers: 0,
             tids: ThreadIds::default(),
             unparsed_pages: 0,
+            unread_names: 0,
             broken_bundles: 0,
             clock: None,
             budget,
@@ -123,6 +125,7 @@ impl TraceScan {
                 }
                 bundle_field::LOST_EVENTS => lost = u64::from(value.number() != 0),
                 bundle_field::COMPACT_SCHED => {
+                    self.unread_names += bundle::names_left_out(value.bytes());
                     for column in [compact::SWITCH_TIMESTAMP, compact::WAKING_TIMESTAMP] {
                         let mut ts = 0u64;
                         let deltas = last_value(value.bytes(), column).map_or(&[][..], WireValue::bytes);
@@ -198,6 +201,7 @@ impl TraceScan {
             let what = bundle::unparsed_pages(self.unparsed_pages);
             self.report.damage.push(Damage { offset: 0, what });
         }
+        self.report.damage.extend(bundle::unread_names(self.unread_names));
         self.report.unread = self.types.unread();
         self.report
     }

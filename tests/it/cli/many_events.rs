@@ -14,13 +14,13 @@ use support::processes::finish_with_memory;
 use support::{Command, Ran, binary};
 
 /// A field of a message: a number.
-fn number(out: &mut Vec<u8>, field: u64, value: u64) {
+pub(super) fn number(out: &mut Vec<u8>, field: u64, value: u64) {
     varint(out, field << 3);
     varint(out, value);
 }
 
 /// A field of a message: bytes.
-fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
+pub(super) fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
     varint(out, field << 3 | 2);
     varint(out, value.len() as u64);
     out.extend_from_slice(value);

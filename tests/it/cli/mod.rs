@@ -35,6 +35,7 @@ mod hostile_phones;
 mod inputs_in_hand;
 mod json_schemas;
 mod launches;
+mod limits_are_told;
 mod manuals;
 #[cfg(target_os = "linux")]
 mod many_events;
