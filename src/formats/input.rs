@@ -430,6 +430,15 @@ pub enum OmissionReason {
     },
     /// The file unpacks to more than the archive still may.
     TooBig(OverUnpackLimit),
+    /// The directory is inside of too many others.
+    TooDeep,
+    /// The directory cannot be read.
+    Unreadable(String),
+    /// The archive or directory has more files than are searched.
+    TooMany {
+        /// The number of files that are searched.
+        limit: usize,
+    },
 }
 
 impl InputSet {
@@ -481,6 +490,9 @@ impl fmt::Display for OmissionReason {
                  a file of the format {format}: unzip it and name it"
             ),
             OmissionReason::TooBig(over_limit) => write!(f, "is left out: {over_limit}"),
+            OmissionReason::TooDeep => f.write_str("too deep, not searched"),
+            OmissionReason::Unreadable(error) => f.write_str(error),
+            OmissionReason::TooMany { limit } => write!(f, "only the first {limit} files were searched"),
         }
     }
 }

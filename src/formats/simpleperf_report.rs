@@ -42,7 +42,7 @@ mod sample {
     pub(super) const EVENT_TYPE_ID: u32 = 5;
 }
 
-/// The number of event types that are kept apart.
+/// The number of event types that are kept apart. Those behind them are taken for one.
 const MAX_EVENTS: u64 = 4096;
 
 /// The reason why a file cannot be opened.
@@ -80,6 +80,8 @@ pub struct SimpleperfReport<'a> {
     /// Processes and names, by thread.
     threads: FxHashMap<i32, (i32, &'a [u8])>,
     events: Vec<String>,
+    /// Names of event types beyond [`MAX_EVENTS`].
+    unread_events: u64,
     traces_off_cpu: bool,
     lost: u64,
     /// The number of samples that the file says it has.
@@ -144,6 +146,7 @@ impl<'a> SimpleperfReport<'a> {
             files: FxHashMap::default(),
             threads: FxHashMap::default(),
             events: Vec::new(),
+            unread_events: 0,
             traces_off_cpu: false,
             lost: 0,
             stated: None,
@@ -212,6 +215,10 @@ impl<'a> SimpleperfReport<'a> {
                     self.events.push(text(value.bytes()));
                     continue;
                 }
+                1 => {
+                    self.unread_events += 1;
+                    continue;
+                }
                 2 => "app_package_name",
                 3 => "app_type",
                 4 => "android_sdk_version",
@@ -266,6 +273,7 @@ impl SampleRecording for SimpleperfReport<'_> {
             entries: FxHashMap::default(),
             chain: Vec::new(),
             without_file: 0,
+            of_unread_events: 0,
         };
         reader.collector.reading.losses.lost = self.lost;
         let events = (0..self.events.len().max(1)).map(|index| self.event(index));
@@ -282,8 +290,17 @@ impl SampleRecording for SimpleperfReport<'_> {
             }
         }
         let without_file = reader.without_file;
+        let of_unread_events = reader.of_unread_events;
         let mut reading = reader.collector.finish(sink)?;
         reading.report.damage.extend(self.damage.clone());
+        if self.unread_events > 0 || of_unread_events > 0 {
+            let what = format!(
+                "{} event types and the events of {of_unread_events} samples are taken for one: the report has more \
+                 than {MAX_EVENTS} types",
+                self.unread_events
+            );
+            reading.report.damage.push(Damage { offset: 0, what });
+        }
         if without_file > 0 {
             let what = format!("{without_file} functions lie in files that the report does not name");
             reading.report.irregular.push(what);
@@ -310,6 +327,8 @@ struct ReportReader<'r, 'a> {
     chain: Vec<u32>,
     /// Entries of call chains whose file is missing.
     without_file: u64,
+    /// Samples of event types beyond [`MAX_EVENTS`].
+    of_unread_events: u64,
 }
 
 impl ReportReader<'_, '_> {
@@ -326,7 +345,10 @@ impl ReportReader<'_, '_> {
                     self.chain.push(frame);
                 }
                 sample::EVENT_COUNT => found.period = value.number(),
-                sample::EVENT_TYPE_ID => found.event = value.number().min(MAX_EVENTS) as u32,
+                sample::EVENT_TYPE_ID => {
+                    self.of_unread_events += u64::from(value.number() >= MAX_EVENTS);
+                    found.event = value.number().min(MAX_EVENTS) as u32;
+                }
                 _ => {}
             }
         }

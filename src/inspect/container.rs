@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::formats::archive::{MAX_FILES, Members};
+use crate::formats::archive::Members;
 use crate::formats::input::{Input, first_bytes, unpacking_reader};
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{UnreadFile, identify_bytes};
@@ -90,16 +90,16 @@ pub fn search_archive(input: &Input) -> Option<ContainerReport> {
 
 fn search(mut members: Members<'_>) -> ContainerReport {
     let mut report = ContainerReport::new(members.name().to_owned(), members.kind());
-    for number in 0..members.count().min(MAX_FILES) {
+    for number in 0..members.count() {
         let read = members.read_entry(number, |path, bytes, content| report.add(path, bytes, content));
         if let Some(Err(error)) = read {
             report.notes.push(format!("file {number}: {error}"));
         }
     }
-    if members.count() > MAX_FILES {
-        report.notes.push(format!("only the first {MAX_FILES} members were searched"));
+    if members.is_cut {
+        report.notes.push(format!("the {} is cut or damaged: files may be missing", members.kind()));
     }
-    report.notes.append(&mut members.notes);
+    report.notes.extend(members.omissions.iter().map(ToString::to_string));
     report.traces.sort_by(|a, b| a.path.cmp(&b.path));
     report
 }

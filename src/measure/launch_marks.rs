@@ -182,6 +182,8 @@ impl LaunchMarks {
     pub fn step_begins(&mut self, tid: i32) {
         if self.starts.len() < MAX_MARKS {
             self.starts.entry(tid).or_default();
+        } else {
+            self.left_out += 1;
         }
     }
 

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 
 use super::tar::{self, TarMember};
-use crate::formats::input::{Input, InputError};
+use crate::formats::input::{Input, InputError, Omission, OmissionReason};
 use crate::formats::spill::{FileBytes, RELEASE_BYTES, SpillWriter, is_of_temporary_file};
 use crate::formats::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
 
 /// The most files of a container that are read.
-pub const MAX_FILES: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 /// The most directories inside each other that are searched.
 const MAX_DEPTH: usize = 32;
 
@@ -32,8 +32,8 @@ pub const MEMBER_SEPARATOR: &str = "//";
 pub struct Members<'a> {
     name: String,
     container: Container<'a>,
-    /// Files and directories that cannot be read, and limits that ended the search.
-    pub notes: Vec<String>,
+    /// Directories that are not searched, and the limit that ended the search.
+    pub omissions: Vec<Omission>,
     /// Whether the archive ends before its end.
     pub is_cut: bool,
 }
@@ -51,26 +51,23 @@ impl<'a> Members<'a> {
     /// [`ArchiveError::Zip`] where the list of the members cannot be read.
     pub fn of_archive(input: &'a Input) -> Result<Option<Members<'a>>, ArchiveError> {
         let name = input.name.clone();
-        let mut notes = Vec::new();
         let mut is_cut = false;
         let container = if is_zip(input) {
             let zip = ZipArchive::new(Cursor::new(&input[..]));
             let zip = zip.map_err(|source| ArchiveError::Zip { name: name.clone(), source })?;
             Container::Zip { input, zip: Box::new(zip) }
         } else if tar::is_tar(input) {
-            let (list, is_whole) = tar::members(input, MAX_FILES);
+            // One more tells that there are too many.
+            let (list, is_whole) = tar::members(input, MAX_FILES + 1);
             if !is_whole && list.is_empty() {
                 return Err(ArchiveError::Tar { name });
             }
             is_cut = !is_whole;
-            if is_cut {
-                notes.push("the tar archive is cut or damaged: files may be missing".to_owned());
-            }
             Container::Tar { input, list }
         } else {
             return Ok(None);
         };
-        Ok(Some(Members { name, container, notes, is_cut }))
+        Ok(Some(Members { name, container, omissions: Vec::new(), is_cut }.with_limit()))
     }
 
     /// The files of a directory and of the directories in it. Links are not followed, because they may lead
@@ -80,14 +77,17 @@ impl<'a> Members<'a> {
     /// The directory cannot be read.
     pub fn of_directory(root: &Path, limit: UnpackLimit) -> io::Result<Members<'static>> {
         let mut list = Vec::new();
-        let mut notes = Vec::new();
+        let mut omissions = Vec::new();
+        let mut omit = |dir: &Path, reason| {
+            omissions.push(Omission { name: dir.display().to_string(), reason });
+        };
         let mut waiting = vec![(root.to_owned(), 0)];
         'search: while let Some((dir, depth)) = waiting.pop() {
             let entries = match fs::read_dir(&dir) {
                 Ok(entries) => entries,
                 Err(error) if depth == 0 => return Err(error),
                 Err(error) => {
-                    notes.push(format!("{}: {error}", dir.display()));
+                    omit(&dir, OmissionReason::Unreadable(error.to_string()));
                     continue;
                 }
             };
@@ -96,19 +96,28 @@ impl<'a> Members<'a> {
                 if kind.is_dir() && depth < MAX_DEPTH {
                     waiting.push((entry.path(), depth + 1));
                 } else if kind.is_dir() {
-                    notes.push(format!("{}: too deep, not searched", entry.path().display()));
+                    omit(&entry.path(), OmissionReason::TooDeep);
                 } else if kind.is_file() {
-                    if list.len() == MAX_FILES {
-                        notes.push(format!("only the first {MAX_FILES} files were searched"));
+                    list.push(entry.path());
+                    // One more tells that there are too many.
+                    if list.len() > MAX_FILES {
                         break 'search;
                     }
-                    list.push(entry.path());
                 }
             }
         }
         list.sort();
         let container = Container::Directory { root: root.to_owned(), list, limit };
-        Ok(Members { name: root.display().to_string(), container, notes, is_cut: false })
+        Ok(Members { name: root.display().to_string(), container, omissions, is_cut: false }.with_limit())
+    }
+
+    /// Tells of the files that are too many.
+    fn with_limit(mut self) -> Self {
+        if self.entries() > MAX_FILES {
+            let reason = OmissionReason::TooMany { limit: MAX_FILES };
+            self.omissions.push(Omission { name: self.name.clone(), reason });
+        }
+        self
     }
 
     /// The path of the container as given.
@@ -133,8 +142,12 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// How many entries there are.
+    /// How many entries are searched.
     pub fn count(&self) -> usize {
+        self.entries().min(MAX_FILES)
+    }
+
+    fn entries(&self) -> usize {
         match &self.container {
             Container::Zip { zip, .. } => zip.len(),
             Container::Tar { list, .. } => list.len(),

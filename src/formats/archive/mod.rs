@@ -22,7 +22,7 @@ use super::input_format::identify_bytes;
 use super::unpack_budget::{UnpackBudget, UnpackLimit, is_over_limit};
 
 pub(super) use members::ZIP_MAGIC;
-pub use members::{ArchiveError, MAX_FILES, MEMBER_SEPARATOR, ManifestError, Members, is_zip};
+pub use members::{ArchiveError, MEMBER_SEPARATOR, ManifestError, Members, is_zip};
 
 /// So many archives inside each other are opened.
 const MAX_NESTED: usize = 3;
@@ -98,6 +98,13 @@ struct Archive<'a> {
 impl Archive<'_> {
     fn inputs(mut self, depth: usize) -> Result<InputSet, ArchiveError> {
         let survey = self.survey();
+        let limits = std::mem::take(&mut self.members.omissions);
+        let mut set = self.found(survey, depth)?;
+        set.omissions.extend(limits);
+        Ok(set)
+    }
+
+    fn found(&mut self, survey: Survey, depth: usize) -> Result<InputSet, ArchiveError> {
         if let Some(path) = survey.manifests.first() {
             if survey.manifests.len() > 1 {
                 let name = format!("{}/{}", self.members.name(), survey.manifests[1]);
@@ -125,7 +132,7 @@ impl Archive<'_> {
     fn survey(&mut self) -> Survey {
         let mut survey = Survey::default();
         let mut budget = self.budget.clone();
-        for number in 0..self.members.count().min(MAX_FILES) {
+        for number in 0..self.members.count() {
             // Files that cannot be read are no traces; `info` names them.
             let _ =
                 self.members.read_entry(number, |path, _, content| survey.add(path, content, &mut budget));
@@ -410,6 +417,30 @@ mod tests {
         std::fs::write(dir.path().join("notes"), "hello").unwrap();
         let set = inputs_in_directory(dir.path(), UnpackLimit::default()).unwrap();
         assert_eq!((set.inputs.len(), &set.inputs[0][..]), (1, TEXT));
+    }
+
+    #[test]
+    fn files_of_an_archive_that_are_too_many_are_told_of() {
+        let mut files: Vec<(&str, &[u8])> = vec![("a.txt", TEXT)];
+        files.resize(100_000, ("empty", b""));
+        let omissions = |files: &[(&str, &[u8])]| {
+            let set = inputs_in(&Input::from_bytes("x.tar", tar(files))).unwrap();
+            assert_eq!(names(&set), ["x.tar/a.txt"]);
+            set.omissions.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert!(omissions(&files).is_empty());
+        files.push(("b.txt", TEXT));
+        assert_eq!(omissions(&files), ["x.tar: only the first 100000 files were searched"]);
+    }
+
+    #[test]
+    fn directories_that_are_too_deep_are_told_of() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.txt"), TEXT).unwrap();
+        std::fs::create_dir_all(dir.path().join("d/".repeat(34))).unwrap();
+        let set = inputs_in_directory(dir.path(), UnpackLimit::default()).unwrap();
+        let told: Vec<String> = set.omissions.iter().map(ToString::to_string).collect();
+        assert!(told.len() == 1 && told[0].ends_with("d/d: too deep, not searched"), "{told:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 const BLOCK: usize = 512;
 /// The name of the format, and its offset in a header.
 const MAGIC: (usize, &[u8]) = (257, b"ustar");
-/// The most bytes of a name that a header of its own gives.
+/// The most bytes of a name that a header of its own gives. An archive with a longer one is damaged there.
 const MAX_NAME_BYTES: usize = 64 << 10;
 
 /// A file in a tar archive.
@@ -45,10 +45,12 @@ pub(super) fn members(bytes: &[u8], limit: usize) -> (Vec<TarMember>, bool) {
         let end = start.saturating_add(size_here).min(bytes.len()).max(start.min(bytes.len()));
         let content = bytes.get(start..end).unwrap_or(&[]);
         match header[156] {
-            b'L' => long_name = Some(text(&content[..content.len().min(MAX_NAME_BYTES)])),
+            b'L' if content.len() > MAX_NAME_BYTES => return (members, false),
+            b'L' => long_name = Some(text(content)),
             b'x' => {
-                for (key, value) in pax_records(&content[..content.len().min(MAX_NAME_BYTES)]) {
+                for (key, value) in pax_records(content) {
                     match key {
+                        b"path" if value.len() > MAX_NAME_BYTES => return (members, false),
                         b"path" => long_name = Some(text(value)),
                         b"size" => long_size = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok()),
                         _ => {}
@@ -163,6 +165,25 @@ pub(super) mod tests {
             assert!(!is_whole, "cut at {cut}");
             assert!(found.iter().all(|member| member.range.end <= cut));
         }
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_damage_and_a_long_header_is_read_whole() {
+        let long = "x".repeat(MAX_NAME_BYTES + 1);
+        let record = |text: &str| {
+            let digits = (text.len() + 7).to_string().len();
+            format!("{} {text}\n", text.len() + digits + 2)
+        };
+        let pax = |records: &[String]| {
+            let bytes = [entry("x", b'x', records.concat().as_bytes()), entry("cut", b'0', b"one")].concat();
+            members(&[&bytes[..], &[0; 2 * BLOCK]].concat(), 10)
+        };
+        let gnu = [entry("././@LongLink", b'L', long.as_bytes()), entry("cut", b'0', b"one")].concat();
+        assert_eq!(members(&gnu, 10), (Vec::new(), false));
+        assert_eq!(pax(&[record(&format!("path={long}"))]), (Vec::new(), false));
+        // The name stands behind something larger.
+        let (found, is_whole) = pax(&[record(&format!("comment={long}")), record("path=name")]);
+        assert_eq!((found[0].path.as_str(), is_whole), ("name", true));
     }
 
     #[test]

@@ -159,13 +159,17 @@ impl Ids {
         }
     }
 
-    fn learn(&mut self, id: Option<Id<'_>>) {
-        if let Some(Id::Text(text)) = id
-            && !self.numbers.contains_key(text)
-            && self.numbers.len() < MAX_THREADS
-        {
+    /// Gives an id that is a text its number. Returns `false` where there are too many.
+    fn learn(&mut self, id: Option<Id<'_>>) -> bool {
+        let Some(Id::Text(text)) = id else { return true };
+        if self.numbers.contains_key(text) {
+            return true;
+        }
+        let has_room = self.numbers.len() < MAX_THREADS;
+        if has_room {
             self.numbers.insert(text.to_vec(), FIRST_OWN_ID + self.numbers.len() as i64);
         }
+        has_room
     }
 
     fn thread_of(&self, event: &JsonEvent<'_>) -> ThreadKey {
@@ -195,8 +199,8 @@ fn read_index(data: &[u8], read_up_to: &mut dyn FnMut(usize)) -> io::Result<Inde
     let mut is_full = false;
     while let Some(WalkedEvent { at, event }) = walk.next_event() {
         read_up_to(at);
-        index.ids.learn(event.pid);
-        index.ids.learn(event.tid);
+        is_full |= !index.ids.learn(event.pid);
+        is_full |= !index.ids.learn(event.tid);
         let key = index.ids.thread_of(&event);
         if last_thread != Some((key, event.tid)) {
             is_full |= !index.learn_thread(key, &event);

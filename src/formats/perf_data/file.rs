@@ -79,6 +79,14 @@ impl Section {
     }
 }
 
+/// The damage of so many event types beyond [`MAX_ATTRIBUTES`].
+fn unread_attributes(offset: u64, count: u64) -> Option<Damage> {
+    let what = format!(
+        "{count} event types are not read: the file has more than {MAX_ATTRIBUTES}; their samples are misread"
+    );
+    (count > 0).then_some(Damage { offset, what })
+}
+
 impl<'a> PerfFile<'a> {
     pub(super) fn parse(data: &'a [u8], budget: &UnpackBudget) -> Result<PerfFile<'a>, PerfDataError> {
         let is_big_endian = data.starts_with(SWAPPED_MAGIC);
@@ -152,7 +160,10 @@ impl<'a> PerfFile<'a> {
         let Some(attribute_size) = size.checked_sub(16).filter(|size| *size >= MIN_ATTRIBUTE_BYTES) else {
             return;
         };
-        for entry in section.bytes(data).chunks_exact(size).take(MAX_ATTRIBUTES) {
+        let entries = section.bytes(data).chunks_exact(size);
+        let unread = entries.len().saturating_sub(MAX_ATTRIBUTES);
+        self.damage.extend(unread_attributes(section.offset, unread as u64));
+        for entry in entries.take(MAX_ATTRIBUTES) {
             let (attribute, ids) = entry.split_at(attribute_size);
             let Some(mut attribute) = Attribute::parse(attribute, self.is_big_endian) else { return };
             if let Some(ids) = Section::parse(&mut Bytes::new(ids, self.is_big_endian)) {
@@ -170,10 +181,14 @@ impl<'a> PerfFile<'a> {
         let records = data.get(PIPE_HEAD_BYTES as usize..).unwrap_or(&[]);
         self.records = Cow::Borrowed(records);
         let mut at = 0;
+        let mut unread = 0;
         while let Some(header) = RecordHeader::parse(records, at, self.is_big_endian) {
             let Some(body) = records.get(at + HEADER_BYTES..at + header.size) else { break };
             match header.kind {
-                record_type::HEADER_ATTR => self.take_attribute(body),
+                record_type::HEADER_ATTR if self.attributes.len() < MAX_ATTRIBUTES => {
+                    self.take_attribute(body);
+                }
+                record_type::HEADER_ATTR => unread += 1,
                 record_type::HEADER_FEATURE => {
                     let mut bytes = Bytes::new(body, self.is_big_endian);
                     if let Some(number) = bytes.u64().and_then(|number| u32::try_from(number).ok()) {
@@ -185,6 +200,7 @@ impl<'a> PerfFile<'a> {
             }
             at += header.size + header.data_behind(body, self.is_big_endian);
         }
+        self.damage.extend(unread_attributes(PIPE_HEAD_BYTES, unread));
     }
 
     fn take_attribute(&mut self, body: &[u8]) {
@@ -193,9 +209,7 @@ impl<'a> PerfFile<'a> {
         let ids = size.and_then(|size| body.get(size as usize..)).unwrap_or(&[]);
         let mut ids = Bytes::new(ids, self.is_big_endian);
         attribute.ids.extend(std::iter::from_fn(|| ids.u64()));
-        if self.attributes.len() < MAX_ATTRIBUTES {
-            self.attributes.push(attribute);
-        }
+        self.attributes.push(attribute);
     }
 
     /// Takes the name of an event type from a record `PERF_RECORD_EVENT_UPDATE`.

@@ -15,10 +15,11 @@ use crate::formats::event_registry::{EventRegistry, TypesByShape, type_of};
 use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, Value};
 use crate::varint;
 
-/// The largest size of a repeated field that is kept for one event, bytes.
-const MAX_ARRAY_BYTES: usize = 512;
+/// The most elements of a repeated field that are kept for one event.
+const MAX_ELEMENTS: usize = 64;
 /// Bytes of one element of a repeated field, as the event's value holds it.
 const ARRAY_ELEMENT_BYTES: usize = 8;
+const MAX_ARRAY_BYTES: usize = MAX_ELEMENTS * ARRAY_ELEMENT_BYTES;
 /// The highest field number that a value is decoded for. Protobuf permits 2^29; real event messages stay
 /// below this.
 const MAX_FIELD_NUMBER: usize = 4096;
@@ -51,6 +52,10 @@ pub(super) struct EventDecoder {
     generic: HashMap<Vec<u8>, TypesByShape>,
     /// Field numbers of `FtraceEvent` that neither Perfetto's protos nor the file describe.
     pub(super) unknown: Vec<u32>,
+    /// Fields of events that the file describes, and the decoder has no place for.
+    pub(super) unread_fields: u64,
+    /// Values that the decoder has no place for: see [`DecodedValues::left_out`].
+    pub(super) unread_values: u64,
     switch: Option<EventTypeId>,
     waking: Option<EventTypeId>,
 }
@@ -64,6 +69,9 @@ pub(super) struct DecodedValues<'a> {
     pub(super) array_len: usize,
     /// The position of the repeated field in `list`, if the event has one.
     pub(super) array_field: Option<usize>,
+    /// The number of the event's values beyond [`MAX_FIELDS`], and of its list's elements beyond
+    /// [`MAX_ELEMENTS`].
+    left_out: u64,
 }
 
 impl DecodedValues<'_> {
@@ -74,6 +82,7 @@ impl DecodedValues<'_> {
             array: [0; MAX_ARRAY_BYTES],
             array_len: 0,
             array_field: None,
+            left_out: 0,
         }
     }
 }
@@ -142,7 +151,6 @@ impl EventDecoder {
                 .map_or(&b""[..], |v| v.bytes());
             let list: Vec<FieldDescription> = fields(message)
                 .filter(|(n, _)| *n == descriptor_proto::FIELD)
-                .take(MAX_FIELDS)
                 .map(|(_, field)| FieldDescription::read(field.bytes()))
                 .collect();
             self.add_layout(number, system, text(message, descriptor_proto::NAME), &list, sink)?;
@@ -161,6 +169,7 @@ impl EventDecoder {
         sink: &mut dyn Sink,
     ) -> io::Result<EventTypeId> {
         values.array_field = None;
+        values.left_out = 0;
         if number == ftrace_event::GENERIC {
             return self.generic(message, values, sink);
         }
@@ -171,6 +180,7 @@ impl EventDecoder {
             return Err(io::Error::other(NoLayout(number)));
         };
         layout.decode(message, values);
+        self.unread_values += values.left_out;
         if let (Some(at), Some(symbols)) = (layout.symbol, symbols)
             && let Value::Uint(id) = values.list[at]
             && let Some(name) = symbols.get(&id)
@@ -178,6 +188,22 @@ impl EventDecoder {
             values.list[at] = Value::Str(name);
         }
         Ok(layout.id)
+    }
+
+    /// Sentences about what the decoder had no place for.
+    pub(super) fn notes(&self) -> impl Iterator<Item = String> + use<> {
+        let fields = format!(
+            "{} fields that the trace describes are not read: of an event, {MAX_FIELDS} fields with numbers up to \
+             {MAX_FIELD_NUMBER} are",
+            self.unread_fields
+        );
+        let values = format!(
+            "{} values of events are not read: of an event, {MAX_FIELDS} fields are, and of a list {MAX_ELEMENTS} \
+             elements",
+            self.unread_values
+        );
+        let told = [(self.unread_fields, fields), (self.unread_values, values)];
+        told.into_iter().filter(|(count, _)| *count > 0).map(|(_, note)| note)
     }
 
     /// The type of the `sched_switch` events in `CompactSched`.
@@ -227,7 +253,10 @@ impl EventDecoder {
         list: &[FieldDescription],
         sink: &mut dyn Sink,
     ) -> io::Result<EventTypeId> {
-        let list = &list[..list.len().min(MAX_FIELDS)];
+        let has_place = |field: &FieldDescription| field.number as usize <= MAX_FIELD_NUMBER;
+        let all = list;
+        let list = &all[..all.len().min(MAX_FIELDS)];
+        self.unread_fields += (all.len() - list.iter().filter(|field| has_place(field)).count()) as u64;
         let highest = list.iter().map(|f| f.number as usize).max().unwrap_or(0).min(MAX_FIELD_NUMBER);
         let mut positions = vec![None; highest + 1];
         let mut defaults = Vec::new();
@@ -275,6 +304,7 @@ impl EventDecoder {
                     values.list[len] = value;
                     len += 1;
                 }
+                generic_ftrace_event::FIELD => self.unread_values += 1,
                 _ => {}
             }
         }
@@ -340,12 +370,14 @@ impl MessageLayout {
 }
 
 impl DecodedValues<'_> {
-    /// Appends an element of the repeated field. Elements beyond [`MAX_ARRAY_BYTES`] are dropped.
+    /// Appends an element of the repeated field. Elements beyond [`MAX_ELEMENTS`] are counted.
     fn push_element(&mut self, element: u64) {
         let end = self.array_len + ARRAY_ELEMENT_BYTES;
         if let Some(slot) = self.array.get_mut(self.array_len..end) {
             slot.copy_from_slice(&element.to_le_bytes());
             self.array_len = end;
+        } else {
+            self.left_out += 1;
         }
     }
 }
@@ -374,10 +406,10 @@ mod tests {
     }
 
     #[test]
-    fn elements_beyond_the_limit_are_dropped() {
+    fn elements_beyond_the_limit_are_counted() {
         let mut values = DecodedValues::new();
         (0..1000).for_each(|v| values.push_element(v));
-        assert_eq!(values.array_len, MAX_ARRAY_BYTES);
+        assert_eq!((values.array_len, values.left_out), (MAX_ARRAY_BYTES, 1000 - MAX_ELEMENTS as u64));
         assert_eq!(values.array[MAX_ARRAY_BYTES - 8..], 63u64.to_le_bytes());
     }
 }

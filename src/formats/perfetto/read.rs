@@ -495,6 +495,11 @@ impl<'a> PerfettoReader<'_, 'a> {
             frames.bad_times,
             "packets of FrameTimeline are left out: their time is negative or far too large",
         );
+        note(
+            events.table.too_deep,
+            "tracks lie below too many others, or below themselves: nothing says to which thread or process they \
+             belong",
+        );
         note(events.annotations, "debug annotations of track events are not read");
         for (id, count) in &clocks.unrelated {
             let clock = machine_clock(*id).map_or_else(|| format!("clock {id}"), |clock| clock.to_string());
@@ -513,6 +518,7 @@ impl<'a> PerfettoReader<'_, 'a> {
             self.unknown_prev,
             "first switches of a CPU do not name the previous thread (compact sched leaves it out)",
         );
+        self.report.notes.extend(self.decoder.notes());
         self.report.unread = index.types.unread();
         self.report.unread.extend(events.unread.iter().map(|(kind, count)| ((*kind).to_owned(), *count)));
         if !self.decoder.unknown.is_empty() {

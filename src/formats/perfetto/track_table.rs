@@ -52,6 +52,13 @@ struct DescribedTrack<'a> {
     counter: Option<CounterSpec>,
 }
 
+impl DescribedTrack<'_> {
+    /// Whether it stands for a thread or a process.
+    fn has_owner(&self) -> bool {
+        self.thread.is_some() || self.process.is_some()
+    }
+}
+
 /// The key by which a track is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum PerfettoTrackKey<'a> {
@@ -87,6 +94,8 @@ pub(super) struct TrackTable<'a> {
     ids: HashMap<PerfettoTrackKey<'a>, TrackId>,
     /// The tracks with events, in the order of their ids.
     pub(super) tracks: Vec<TableTrack<'a>>,
+    /// The number of tracks with events whose owner is not found among their first [`MAX_PARENTS`] parents.
+    pub(super) too_deep: u64,
 }
 
 impl<'a> TrackTable<'a> {
@@ -133,6 +142,9 @@ impl<'a> TrackTable<'a> {
             return *id;
         }
         let id = TrackId(self.tracks.len() as u32);
+        if let PerfettoTrackKey::Uuid(uuid) = key {
+            self.too_deep += u64::from(self.is_too_deep(uuid));
+        }
         let mut track = self.resolve(key);
         track.id = id;
         if is_counter {
@@ -145,6 +157,19 @@ impl<'a> TrackTable<'a> {
         self.tracks.push(TableTrack { track, name });
         self.ids.insert(key, id);
         id
+    }
+
+    /// The described track with this uuid, and those above it.
+    fn line_of(&self, uuid: u64) -> impl Iterator<Item = &DescribedTrack<'a>> {
+        let above =
+            |track: &&DescribedTrack<'a>| self.described.get(&track.parent).filter(|_| track.parent != 0);
+        std::iter::successors(self.described.get(&uuid), above)
+    }
+
+    /// Whether the owner of a track is not found because it has too many parents, or is its own.
+    fn is_too_deep(&self, uuid: u64) -> bool {
+        let line = || self.line_of(uuid).take(MAX_PARENTS + 1);
+        line().count() > MAX_PARENTS && !line().take(MAX_PARENTS).any(DescribedTrack::has_owner)
     }
 
     fn resolve(&self, key: PerfettoTrackKey<'a>) -> Track<'a> {
@@ -172,23 +197,16 @@ impl<'a> TrackTable<'a> {
             PerfettoTrackKey::Uuid(uuid) => {
                 let own = self.described.get(&uuid);
                 track.name = own.map_or(&b""[..], |own| own.name);
-                let mut at = own;
-                for _ in 0..MAX_PARENTS {
-                    let Some(described) = at else { break };
-                    if let Some((thread, name)) = described.thread {
-                        track.owner = TrackOwner::Thread { tid: thread.tid, tgid: thread.pid };
-                        track.owner_name = name;
-                        break;
-                    }
-                    if let Some((pid, name)) = described.process {
-                        track.owner = TrackOwner::Process(pid);
-                        track.owner_name = name;
-                        break;
-                    }
-                    at = self.described.get(&described.parent).filter(|_| described.parent != 0);
+                let owner = self.line_of(uuid).take(MAX_PARENTS).find(|track| track.has_owner());
+                if let Some((thread, name)) = owner.and_then(|owner| owner.thread) {
+                    track.owner = TrackOwner::Thread { tid: thread.tid, tgid: thread.pid };
+                    track.owner_name = name;
+                } else if let Some((pid, name)) = owner.and_then(|owner| owner.process) {
+                    track.owner = TrackOwner::Process(pid);
+                    track.owner_name = name;
                 }
                 // The track that stands for a thread or process has that one's name.
-                if own.is_some_and(|own| own.thread.is_some() || own.process.is_some()) {
+                if own.is_some_and(DescribedTrack::has_owner) {
                     track.name = b"";
                 }
                 let rest = track.name.strip_prefix(METHOD_TRACK.as_bytes());

@@ -43,6 +43,8 @@ pub(super) struct EventNames {
     /// Threads whose processes are not known yet, and the threads that they have made, which belong to the
     /// same ones: (maker, made).
     made: BTreeSet<(i32, i32)>,
+    /// The number of new threads that did not get into `made`, because it is full.
+    not_waiting: u64,
     /// By event type.
     fields: Vec<NamingFields>,
 }
@@ -64,6 +66,16 @@ impl EventNames {
             threads.add(tid);
         }
         EventNames { named: threads, tgids, ..EventNames::default() }
+    }
+
+    /// A sentence about threads whose processes are not known although the recording may tell them.
+    pub fn note(&self) -> Option<String> {
+        let what = format!(
+            "the processes of {} new threads are not looked for: {MAX_WAITING} others wait until those of their makers \
+             are known",
+            self.not_waiting
+        );
+        (self.not_waiting > 0).then_some(what)
     }
 
     /// Pushes the names that an event holds, of threads that have none yet, and the process of a new thread.
@@ -136,6 +148,8 @@ impl EventNames {
             // Its maker is a new thread, too, and was made on a CPU whose events come later.
             if self.made.len() < MAX_WAITING {
                 self.made.insert((event.tid, tid));
+            } else {
+                self.not_waiting += 1;
             }
             return Ok(());
         };
@@ -297,6 +311,17 @@ mod tests {
         let processes = recorded.told.0.iter().filter_map(|(tid, tgid, _)| Some((*tid, (*tgid)?)));
         assert_eq!(processes.collect::<Vec<_>>(), [(20, 20), (21, 20), (22, 20)]);
         assert_eq!(recorded.names.made.len(), 1, "nothing tells who made thread 30");
+        assert_eq!(recorded.names.note(), None);
+    }
+
+    #[test]
+    fn threads_that_are_too_many_to_wait_are_told_of() {
+        let mut recorded = Recorded::new(&[(1, 1)]);
+        for made in 0..MAX_WAITING as i64 + 3 {
+            recorded.makes(500, 600 + made, 0x3d_0f00);
+        }
+        let note = recorded.names.note().unwrap();
+        assert!(note.starts_with("the processes of 3 new threads are not looked for"), "{note}");
     }
 
     #[test]

@@ -231,7 +231,7 @@ fn read_v6_cpu_table(
     Ok(())
 }
 
-/// The most sections of options that are read. The limit ends a chain of sections that leads back to itself.
+/// The most sections of options that are read: a recorder writes a few.
 const MAX_OPTION_SECTIONS: usize = 1024;
 /// The largest section that is read, bytes after decompression. The largest in practice is kallsyms, with
 /// some 15 MiB in a large kernel.
@@ -252,21 +252,24 @@ fn read_v7<'a>(dat: &mut TraceDat<'a>, mut c: HeaderReader<'a>, budget: &UnpackB
     let mut next = c.u64()?;
     let mut sections = Sections { compression, budget, read: HashSet::new(), repeated: 0 };
     let mut buffers = Vec::new();
-    let mut first = true;
-    for _ in 0..MAX_OPTION_SECTIONS {
-        if next == 0 {
+    let mut count = 0;
+    while next != 0 {
+        if count == MAX_OPTION_SECTIONS {
+            let what =
+                format!("more than {MAX_OPTION_SECTIONS} sections of options: the others are not read");
+            dat.note_damage(TraceDatError::Bad { offset: next, what });
             break;
         }
         match read_v7_options(dat, &mut sections, next, &mut buffers) {
             Ok(following) => next = following,
             // The file cannot be read without its first options. Without later ones only a part is missing.
-            Err(error) if first => return Err(error),
+            Err(error) if count == 0 => return Err(error),
             Err(error) => {
                 dat.note_damage(error);
                 break;
             }
         }
-        first = false;
+        count += 1;
     }
     if sections.repeated > 0 {
         let what = format!(

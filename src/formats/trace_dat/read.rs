@@ -258,6 +258,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
         } else {
             report.damage.extend(unknown.into_iter().map(|what| Damage { offset: 0, what }));
         }
+        report.notes.extend(self.names.note());
         report.notes.extend(no_event_of(&self.dat.options.recorder_info.without_events));
         report.notes.extend(self.dat.notes.iter().cloned());
         report

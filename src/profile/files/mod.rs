@@ -40,7 +40,17 @@ pub(super) fn write(
     if let Some(path) = &files.pprof {
         let tree = profile.tree();
         check_calls(profile, &tree)?;
-        output.write_file(&[profile.input], path, |out| viewers::write(profile, &tree, out))?;
+        let mut cut = 0;
+        output.write_file(&[profile.input], path, |out| {
+            cut = viewers::write(profile, &tree, out)?;
+            Ok(())
+        })?;
+        if cut > 0 {
+            let most = viewers::MAX_DEPTH;
+            let what =
+                format!("pprof's file has the innermost {most} levels of calls alone of {cut} deeper paths");
+            (output.message)(&profile.input.name, &what);
+        }
         anomalies = tree.anomalies;
     }
     if files.speedscope.is_some() || files.firefox.is_some() {

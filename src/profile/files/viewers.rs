@@ -224,7 +224,7 @@ mod profile {
 }
 
 /// The most functions of one path: those further out are left out.
-const MAX_DEPTH: usize = 2_000;
+pub(super) const MAX_DEPTH: usize = 2_000;
 
 /// The strings of a file; the first is empty.
 struct PprofStrings {
@@ -244,8 +244,8 @@ impl PprofStrings {
     }
 }
 
-/// Writes the tree of a profile.
-pub(super) fn write(run: &ProfileRun<'_, '_>, tree: &CallTree, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the tree of a profile. Returns how many paths lack their outer functions.
+pub(super) fn write(run: &ProfileRun<'_, '_>, tree: &CallTree, out: &mut dyn Write) -> io::Result<u64> {
     let mut out = GzEncoder::new(out, Compression::default());
     let mut strings = PprofStrings { all: vec![String::new()], ids: HashMap::from([(String::new(), 0)]) };
     let columns = run.trace.columns();
@@ -275,6 +275,7 @@ pub(super) fn write(run: &ProfileRun<'_, '_>, tree: &CallTree, out: &mut dyn Wri
     let threads: Vec<u64> =
         (0..run.trace.threads().len() as u32).map(|thread| strings.id(&run.names.thread(thread))).collect();
     let mut is_used = vec![false; run.trace.methods().len()];
+    let mut cut = 0;
     for node in tree.nodes.iter().filter(|node| node.own != [0; 2]) {
         let mut path = Vec::new();
         let mut at = *node;
@@ -283,6 +284,7 @@ pub(super) fn write(run: &ProfileRun<'_, '_>, tree: &CallTree, out: &mut dyn Wri
             is_used[at.method as usize] = true;
             at = tree.nodes[at.parent as usize];
         }
+        cut += u64::from(at.method != ROOT);
         message(&mut part, profile::SAMPLE, |sample| {
             for location in path {
                 uint(sample, 1, location);
@@ -337,5 +339,6 @@ pub(super) fn write(run: &ProfileRun<'_, '_>, tree: &CallTree, out: &mut dyn Wri
         bytes(&mut part, profile::STRING_TABLE, text.as_bytes());
     }
     out.write_all(&part)?;
-    out.finish()?.flush()
+    out.finish()?.flush()?;
+    Ok(cut)
 }

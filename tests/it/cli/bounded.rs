@@ -127,6 +127,26 @@ fn a_section_that_is_named_2000_times_is_read_once() {
 }
 
 #[test]
+fn sections_of_options_that_are_too_many_are_told() {
+    let dir = support::tempdir();
+    for (more, status) in [(1_023, 0), (1_024, 3)] {
+        let mut file = dat("\"a=%d\", REC->a", 0, 1);
+        for _ in 0..more {
+            // The last option of the last section is the place of the next section.
+            let end = file.len();
+            file[end - 8..].copy_from_slice(&Bytes::default().uint(end as u64, 8).0);
+            let last = Bytes::default().uint(0, 2).uint(8, 4).uint(0, 8).0;
+            file.extend(section(0, &last, false));
+        }
+        fs::write(dir.path().join("x.dat"), file).unwrap();
+        let said = run_in(dir.path(), &["info", "x.dat"]).exited(status).said();
+        let words = "more than 1024 sections of options: the others are not read";
+        assert_eq!(said.contains(words), status == 3, "{said}");
+        assert!(said.contains("5 events"), "{said}");
+    }
+}
+
+#[test]
 fn what_a_file_may_unpack_to_has_one_limit_that_the_error_names() {
     let dir = support::tempdir();
     let dir = dir.path();
@@ -209,6 +229,12 @@ fn every_output_of_a_recursion_100000_deep_is_written() {
         let ran = run_in(dir, args);
         assert_eq!(ran.code(), Some(0), "{args:?}: {ran}");
         assert!(ran.said().contains(note), "{args:?}: {ran}");
+    }
+    for (depth, note) in [(2_000, ""), (2_005, "the innermost 2000 levels of calls alone of 5 deeper paths")]
+    {
+        fs::write(dir.join("deep.trace"), recursion(depth, "f")).unwrap();
+        let said = run_in(dir, &["profile", "deep.trace", "--pprof", "o"]).exited(0).said();
+        assert!(said.contains(note) && (!note.is_empty() || !said.contains("levels")), "{depth}: {said}");
     }
     fs::write(dir.join("deep.trace"), recursion(70_000, "f")).unwrap();
     let said = run_in(dir, &["dmtracedump", "-o", "deep.trace"]).exited(0).said();

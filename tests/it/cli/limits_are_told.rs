@@ -76,3 +76,154 @@ fn names_that_a_bundle_has_too_many_of_are_told_by_every_command() {
         }
     }
 }
+
+/// A `GenericFtraceEvent` with so many fields, in an event.
+fn generic(fields: u64) -> Vec<u8> {
+    let generic = message(|generic| {
+        bytes(generic, 1, b"made_up");
+        for n in 0..fields {
+            let field = message(|field| {
+                bytes(field, 1, format!("f{n}").as_bytes());
+                number(field, 4, n);
+            });
+            bytes(generic, 2, &field);
+        }
+    });
+    let event = message(|event| {
+        number(event, 1, 100);
+        number(event, 2, 7);
+        bytes(event, GENERIC, &generic);
+    });
+    message(|bundle| bytes(bundle, 2, &event))
+}
+
+/// The number of `GenericFtraceEvent` in `FtraceEvent`.
+const GENERIC: u64 = 327;
+
+#[test]
+fn values_of_an_event_that_are_too_many_are_told() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    write_trace(&dir.join("most.pftrace"), &[bundle(&generic(32))]);
+    write_trace(&dir.join("more.pftrace"), &[bundle(&generic(35))]);
+    for command in [&["info"][..], &["convert", "-o", "x.txt"]] {
+        let said = run_in(dir, &[command, &["most.pftrace"]].concat()).exited(0).said();
+        assert!(!said.contains("are not read"), "{said}");
+        let said = run_in(dir, &[command, &["more.pftrace"]].concat()).exited(0).said();
+        assert!(said.contains("3 values of events are not read: of an event, 32 fields are"), "{said}");
+    }
+}
+
+#[test]
+fn fields_that_a_trace_describes_and_that_are_too_many_are_told() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    // A type with 33 fields, of which one has a number that no real one has.
+    let described = message(|descriptor| {
+        number(descriptor, 1, 70_000);
+        bytes(descriptor, 3, b"made");
+        let fields = message(|list| {
+            bytes(list, 1, b"made_up");
+            for n in 1..=33 {
+                let field = message(|field| {
+                    bytes(field, 1, format!("f{n}").as_bytes());
+                    number(field, 3, if n == 5 { 5_000 } else { n });
+                    number(field, 4, 1);
+                    number(field, 5, 4);
+                });
+                bytes(list, 2, &field);
+            }
+        });
+        bytes(descriptor, 2, &fields);
+    });
+    let event = message(|event| {
+        number(event, 1, 100);
+        number(event, 2, 7);
+        bytes(event, 70_000, &message(|fields| number(fields, 1, 9)));
+    });
+    let fields = message(|bundle| {
+        bytes(bundle, 2, &event);
+        bytes(bundle, DESCRIPTORS, &described);
+    });
+    write_trace(&dir.join("x.pftrace"), &[bundle(&fields)]);
+    let said = run_in(dir, &["info", "x.pftrace"]).exited(0).said();
+    assert!(said.contains("2 fields that the trace describes are not read"), "{said}");
+}
+
+/// The number of `generic_event_descriptors` in `FtraceEventBundle`.
+const DESCRIPTORS: u64 = 11;
+
+#[test]
+fn a_track_that_lies_below_itself_is_told() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let descriptor = |uuid, parent| {
+        let track = message(|track| {
+            number(track, 1, uuid);
+            bytes(track, 2, b"track");
+            number(track, 5, parent);
+        });
+        message(|packet| bytes(packet, 60, &track))
+    };
+    let event = |kind, ts| {
+        message(|packet| {
+            number(packet, 8, ts);
+            number(packet, 10, 1);
+            let event = message(|event| {
+                number(event, 9, kind);
+                number(event, 11, 7);
+                bytes(event, 23, b"slice");
+            });
+            bytes(packet, 11, &event);
+        })
+    };
+    for (parent_of_8, is_told) in [(7, true), (0, false)] {
+        let packets = [descriptor(7, 8), descriptor(8, parent_of_8), event(1, 100), event(2, 200)];
+        write_trace(&dir.join("x.pftrace"), &packets);
+        let said = run_in(dir, &["info", "x.pftrace"]).exited(0).said();
+        let words = "1 tracks lie below too many others, or below themselves";
+        assert_eq!(said.contains(words), is_told, "{said}");
+    }
+}
+
+#[test]
+fn event_types_of_samples_that_are_too_many_are_told() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    // Of simpleperf's report-sample: names of event types, and a sample of one behind them.
+    let framed = |record: &[u8]| [&(record.len() as u32).to_le_bytes()[..], record].concat();
+    let report = |types: u64, id| {
+        let names = message(|record| {
+            let names = message(|info| (0..types).for_each(|n| bytes(info, 1, format!("e{n}").as_bytes())));
+            bytes(record, 5, &names);
+        });
+        let sample = message(|record| {
+            let sample = message(|sample| {
+                number(sample, 1, 100);
+                number(sample, 2, 7);
+                number(sample, 4, 1);
+                number(sample, 5, id);
+            });
+            bytes(record, 1, &sample);
+        });
+        [&b"SIMPLEPERF\x01\0"[..], &framed(&names), &framed(&sample), &[0; 4]].concat()
+    };
+    // perf.data as it comes through a pipe: event types, each of 64 bytes.
+    let piped = |types: usize| {
+        let attribute = [&[0; 4][..], &64u32.to_le_bytes(), &[0; 56]].concat();
+        let record = [&64u32.to_le_bytes()[..], &[0; 2], &72u16.to_le_bytes(), &attribute].concat();
+        [&b"PERFILE2"[..], &16u64.to_le_bytes(), &record.repeat(types)].concat()
+    };
+    let cases = [
+        ("most", report(4_096, 4_095), None),
+        ("names", report(4_099, 4_095), Some("3 event types and the events of 0 samples are taken for one")),
+        ("sample", report(3, 4_096), Some("0 event types and the events of 1 samples are taken for one")),
+        ("most.data", piped(4_096), None),
+        ("more.data", piped(4_100), Some("4 event types are not read: the file has more than 4096")),
+    ];
+    for (name, file, words) in cases {
+        fs::write(dir.join(name), file).unwrap();
+        let said = run_in(dir, &["info", name]).exited(if words.is_some() { 3 } else { 0 }).said();
+        assert!(said.contains(words.unwrap_or("")), "{name}: {said}");
+    }
+}
