@@ -150,6 +150,17 @@ struct LaunchSeries<'a> {
     recorder: ChosenRecorder,
 }
 
+/// The result of one launch.
+enum LaunchRun {
+    /// The app was launched, and the launch measured.
+    Measured(DeviceOutcome, Box<MeasuredLaunch>),
+    /// Android launched nothing.
+    Refused(DeviceOutcome),
+    /// The user has ended the series before the launch had come to its end. The recording up to
+    /// then is in this file, if there is any.
+    CutOff(Option<PathBuf>),
+}
+
 impl LaunchSeries<'_> {
     /// Launches each app in turn.
     fn run(
@@ -162,22 +173,27 @@ impl LaunchSeries<'_> {
         let has_several_apps = apps.len() > 1;
         let is_single = runs == 1 && !has_several_apps;
         let mut results = SeriesResults::default();
-        for run in 1..=runs {
+        'series: for run in 1..=runs {
             for app in apps.iter_mut() {
-                if self.target.wants_end() && !results.completeness.is_empty() {
-                    continue;
+                if self.is_ended() {
+                    break 'series;
                 }
                 let label = has_several_apps.then_some(app.label);
                 let output = run_output(output, label, run, runs);
                 let installed = versions.as_mut().map_or(Ok(()), |versions| versions.install(app.version));
                 match installed.and_then(|()| self.launch_app(app, &output)) {
-                    Ok((outcome, launch)) => {
-                        let took = launch.as_ref().map(MeasuredLaunch::short_text);
-                        results.add(&app.app, run, outcome, took.filter(|_| !is_single));
-                        match launch {
-                            Some(launch) => app.set.launches.push(launch),
-                            None => app.failed += 1,
-                        }
+                    Ok(LaunchRun::Measured(outcome, launch)) => {
+                        let took = (!is_single).then(|| launch.short_text());
+                        results.add(&app.app, run, outcome, took);
+                        app.set.launches.push(*launch);
+                    }
+                    Ok(LaunchRun::Refused(outcome)) => {
+                        results.add(&app.app, run, outcome, None);
+                        app.failed += 1;
+                    }
+                    Ok(LaunchRun::CutOff(output)) => {
+                        results.cut_off = output;
+                        break 'series;
                     }
                     Err(error) if is_single => return Err(error),
                     Err(error) => {
@@ -189,15 +205,18 @@ impl LaunchSeries<'_> {
             }
         }
         let statistics = SeriesStatistics::of(apps, is_single);
-        Ok(if is_single { results.into_single(statistics) } else { results.into_series(statistics) })
+        let asked = runs as usize * apps.len();
+        Ok(if is_single { results.into_single(statistics) } else { results.into_series(asked, statistics) })
     }
 
-    /// Launches an app once, and measures the launch; there is none to measure where nothing was launched.
-    fn launch_app(
-        &self,
-        app: &mut LaunchedApp,
-        output: &Path,
-    ) -> Result<(DeviceOutcome, Option<MeasuredLaunch>), DeskError> {
+    /// Whether the user has ended a series of launches. A launch alone is told to end, and says how it ended.
+    fn is_ended(&self) -> bool {
+        let is_series = self.request.runs > 1 || self.request.against.is_some();
+        is_series && self.target.wants_end()
+    }
+
+    /// Launches an app once, and measures the launch.
+    fn launch_app(&self, app: &mut LaunchedApp, output: &Path) -> Result<LaunchRun, DeskError> {
         let LaunchSeries { request, target, recorder } = *self;
         if request.drop_caches {
             self.drop_caches()?;
@@ -214,7 +233,14 @@ impl LaunchSeries<'_> {
             selection: &request.selection,
             launched: Some(app.package()),
         };
-        let (mut outcome, delivered) = run_recorder(&run, target, output)?;
+        if self.is_ended() {
+            return Ok(LaunchRun::CutOff(None));
+        }
+        let (mut outcome, delivered) = match run_recorder(&run, target, output) {
+            // The signal came before the recorder had anything to end.
+            Err(DeskError::CommandFailed { .. }) if self.is_ended() => return Ok(LaunchRun::CutOff(None)),
+            recorded => recorded?,
+        };
         say_without_frame_timeline(&mut outcome, recorder, &target.device);
         if let Some(reason) = outcome.json["not_launched"].as_str().map(str::to_owned) {
             let meanwhile =
@@ -223,7 +249,10 @@ impl LaunchSeries<'_> {
             outcome.text.retain(|line| !line.ends_with(&reason));
             outcome.text.put_before(&format!("nothing was launched: {reason}"));
             outcome.text.push(LineKind::Note, &meanwhile);
-            return Ok((outcome, None));
+            return Ok(LaunchRun::Refused(outcome));
+        }
+        if outcome.completeness == Completeness::Failed && self.is_ended() {
+            return Ok(LaunchRun::CutOff(Some(output.to_owned())));
         }
         if let Some(rights) = app.rights {
             outcome.text.put_before(&rights_text(app.package(), rights));
@@ -238,7 +267,7 @@ impl LaunchSeries<'_> {
             outcome.text.push(LineKind::Note, &note);
             outcome.completeness = outcome.completeness.with_loss(true);
         }
-        Ok((outcome, Some(launch)))
+        Ok(LaunchRun::Measured(outcome, Box::new(launch)))
     }
 
     /// Has the device's kernel drop its caches of files.
@@ -290,6 +319,8 @@ struct SeriesResults {
     notes: HashSet<String>,
     /// The JSON of each launch that did not fail.
     runs: Vec<Value>,
+    /// The recording of the launch that the user's signal cut off.
+    cut_off: Option<PathBuf>,
 }
 
 impl SeriesResults {
@@ -318,12 +349,24 @@ impl SeriesResults {
         self.runs.push(object);
     }
 
-    /// The outcome of a series.
-    fn into_series(self, statistics: SeriesStatistics) -> DeviceOutcome {
-        let completeness = self.completeness.into_iter().max().unwrap_or(Completeness::Complete);
+    /// The outcome of a series of so many launches, or of those that were made before the user ended it.
+    fn into_series(self, asked: usize, statistics: SeriesStatistics) -> DeviceOutcome {
+        let made = self.completeness.len();
+        let completeness = self.completeness.into_iter().max().unwrap_or(Completeness::Failed);
+        let mut text = self.text + &statistics.text;
         let mut json = statistics.json;
         json["runs"] = self.runs.into();
-        DeviceOutcome { completeness, text: (self.text + &statistics.text).into(), json }
+        if made < asked {
+            text += &format!("ended by a signal after {made} of {asked} launches");
+            json["ended_after"] = json!({ "launches": made, "of": asked });
+            if let Some(output) = &self.cut_off {
+                let output = output.display().to_string();
+                text += &format!(": {output} is what was recorded of the next one, which does not count");
+                json["ended_after"]["cut_off"] = output.into();
+            }
+            text += "\n";
+        }
+        DeviceOutcome { completeness, text: text.into(), json }
     }
 
     /// The outcome of a launch alone: one object, as it is of `record`.
@@ -475,7 +518,7 @@ mod tests {
             apps[app].set.launches.push(recorded_launch());
         }
         apps[1].failed = 1;
-        let outcome = results.into_series(SeriesStatistics::of(&mut apps, false));
+        let outcome = results.into_series(3, SeriesStatistics::of(&mut apps, false));
         assert_eq!(outcome.completeness, Completeness::Lossy);
         let json = &outcome.json;
         assert_eq!(json["runs"].as_array().unwrap().len(), 3, "{json}");
@@ -509,6 +552,35 @@ mod tests {
         assert_eq!((&outcome.json["output"], &outcome.json["app"]), (&"start".into(), &"com.a/.Main".into()));
         assert!(outcome.json["launch"]["total_ns"].is_u64(), "{}", outcome.json);
         assert!(outcome.json.get("runs").is_none());
+    }
+
+    #[test]
+    fn a_series_that_was_ended_has_the_launches_that_were_made() {
+        let of = |made: u32, cut_off: Option<&str>| {
+            let mut apps = request(Some("com.b"), 5).apps();
+            let mut results =
+                SeriesResults { cut_off: cut_off.map(PathBuf::from), ..SeriesResults::default() };
+            for run in 1..=made {
+                let took = Some("a cold launch, 300.000 ms".to_owned());
+                results.add("com.a", run, outcome(Completeness::Complete, "x\n"), took);
+                apps[0].set.launches.push(recorded_launch());
+            }
+            results.into_series(10, SeriesStatistics::of(&mut apps, false))
+        };
+        let ended = of(2, Some("x-3.dat"));
+        let words = "ended by a signal after 2 of 10 launches: x-3.dat is what was recorded of the next one, which \
+                     does not count\n";
+        assert!(ended.text.to_string().ends_with(words), "{}", ended.text);
+        assert_eq!(ended.completeness, Completeness::Complete);
+        assert_eq!(ended.json["ended_after"], json!({ "launches": 2, "of": 10, "cut_off": "x-3.dat" }));
+        let ended = of(0, None);
+        assert!(
+            ended.text.to_string().ends_with("ended by a signal after 0 of 10 launches\n"),
+            "{}",
+            ended.text
+        );
+        assert_eq!(ended.completeness, Completeness::Failed);
+        assert_eq!(of(10, None).json["ended_after"], Value::Null);
     }
 
     #[test]

@@ -5,16 +5,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::adb::{Desk, abi};
 use support::scenario::{Era, Scenario};
 use support::schemas::Documents;
-use support::{Ran, tracebridge, write_program};
+use support::{Ran, tracebridge, until, write_program};
 
 /// `am` of a release that knows the options `$KNOWN`. `$HERE` is the directory of what it needs, and gets a
 /// log of the calls. An app that is not debuggable is not traced.
 const AM: &str = r#"echo "am $*" >>HERE/calls
+HOLD
 known=" KNOWN "
 case $1 in
 start)
@@ -55,6 +57,19 @@ start)
 profile) cp HERE/methods "$(cat HERE/profile)" ;;
 esac"#;
 
+/// Holds the call that the file `hold` tells by its number and its first words until there is a file `go`.
+const HOLD: &str = r#"if [ -e HERE/hold ]; then
+    read number call <HERE/hold
+    case "${0##*/} $*" in
+    "$call"*)
+        if [ "$(grep -c "^$call" HERE/calls)" = "$number" ]; then
+            : >HERE/held
+            until [ -e HERE/go ]; do sleep 0.02; done
+        fi
+        ;;
+    esac
+fi"#;
+
 /// A stand-in for `cmd`: `package resolve-activity` answers as that of Android 7 and newer.
 const CMD: &str = r#"echo "cmd $*" >>HERE/calls
 echo "priority=0 preferredOrder=0 match=0x108000 specificIndex=-1 isDefault=true"
@@ -74,7 +89,10 @@ fn write_script(path: &Path, script: &str) {
 
 /// Android's programs of this release, in the directory `here`.
 fn install(release: &Release, here: &Path) {
-    let script = |text: &str| text.replace("HERE", here.to_str().unwrap()).replace("KNOWN", release.known);
+    let script = |text: &str| {
+        let text = text.replace("HOLD", HOLD).replace("HERE", here.to_str().unwrap());
+        text.replace("KNOWN", release.known)
+    };
     let bin = here.join("bin");
     write_script(&bin.join("am"), &script(AM));
     if release.has_cmd {
@@ -238,6 +256,9 @@ struct Phone {
     here: PathBuf,
 }
 
+/// The series of launches that [`Phone::ended_at`] ends, as its text tells of it.
+const SERIES: u32 = 10;
+
 /// When the app's own slice begins, ns: while the simulated device records.
 const OWN_SLICE: u64 = support::scenario::START + 100_000_000;
 
@@ -267,8 +288,9 @@ impl Phone {
         desk.has_program("dumpsys", &(log.clone() + flags));
         desk.has_program("simpleperf_app_runner", &format!("{log} echo {app_type}"));
         // It refuses what the real one does not know, and records until SIGTERM.
+        let hold = HOLD.replace("HERE", here.to_str().unwrap());
         let perfetto = format!(
-            "{log} cat >{0}/config; trap e=1 INT TERM; \
+            "{log}\n{hold}\ncat >{0}/config; trap e=1 INT TERM; \
              echo '[1.2] perfetto_cmd.cc:1 Connected to the Perfetto traced service, starting tracing' >&2; \
              [ \"$1 $2 $3\" = '-c - -o' ] || exit 1; \
              while [ -z \"$e\" ]; do sleep 0.05; done; cp {0}/made.pftrace \"$4\"",
@@ -291,6 +313,29 @@ impl Phone {
     #[track_caller]
     fn launch(&self, flags: &str, status: i32) -> String {
         self.desk.run(&format!("launch com.app --settle 0 {flags}")).exited(status).said()
+    }
+
+    /// Ends a series of launches while a call is held, which is told by its number and first words: sends
+    /// SIGINT, waits until the device is told of it, and lets the call go on if `goes_on`.
+    fn ended_at(&self, call: &str, goes_on: bool) -> Ran {
+        fs::write(self.here.join("hold"), format!("{call}\n")).unwrap();
+        let child = self.desk.start(&format!("launch com.app --settle 0 -n {SERIES} sched -o x.pftrace"));
+        let held = self.here.join("held");
+        until("the call that is held", || held.exists());
+        child.send(Signal::SIGINT);
+        let is_end = |command: &String| command.contains("kill -$s $p");
+        until("the device to be told", || self.desk.server.commands().iter().any(is_end));
+        if goes_on {
+            fs::write(self.here.join("go"), "").unwrap();
+        }
+        let ran = child.finish();
+        fs::write(self.here.join("go"), "").unwrap();
+        ran
+    }
+
+    /// The launches whose output is here.
+    fn outputs(&self) -> Vec<u32> {
+        (1..=SERIES).filter(|run| self.desk.path(&format!("x-{run}.pftrace")).exists()).collect()
     }
 
     /// The calls of Android's programs that begin so.
@@ -429,6 +474,47 @@ fn a_series_has_a_line_for_each_launch_and_a_note_once() {
         assert_eq!(said.matches(&format!("x-{run}.pftrace (perfetto, ")).count(), 1, "{said}");
     }
     assert!(said.lines().count() < 25, "{said}");
+}
+
+#[test]
+fn a_series_that_is_ended_keeps_the_launches_that_were_made() {
+    let cut_off = |made: u32| {
+        let next = made + 1;
+        format!(
+            "ended by a signal after {made} of 10 launches: x-{next}.pftrace is what was recorded of the next one, which \
+             does not count\n"
+        )
+    };
+    // The held call, whether it goes on after the signal, the exit status, the last line, and the outputs.
+    let cases = [
+        ("1 am start", false, 1, cut_off(0), 1),
+        ("3 am start", false, 0, cut_off(2), 3),
+        // The launch has come to its end when the signal comes.
+        ("3 am profile", true, 0, "ended by a signal after 3 of 10 launches\n".to_owned(), 3),
+    ];
+    std::thread::scope(|scope| {
+        for (call, goes_on, status, last, outputs) in cases {
+            scope.spawn(move || {
+                let Some(phone) = Phone::new(&FIFTEEN, "profileable") else { return };
+                let ran = phone.ended_at(call, goes_on).exited(status);
+                assert!(ran.stdout.ends_with(&last), "{call}: {ran}");
+                assert!(!ran.stdout.contains("failed"), "{call}: {ran}");
+                assert_eq!(phone.outputs(), (1..=outputs).collect::<Vec<_>>(), "{call}: {ran}");
+                assert!(!phone.here.join("tracebridge.d").exists(), "{call}");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_series_that_is_ended_while_a_recorder_starts_keeps_the_launches_before() {
+    let Some(phone) = Phone::new(&FIFTEEN, "profileable") else { return };
+    let ran = phone.ended_at("3 perfetto", true).exited(0);
+    // The launch itself may have come to its end all the same.
+    let made = ["ended by a signal after 2 of 10 launches", "ended by a signal after 3 of 10 launches"];
+    assert!(made.iter().any(|words| ran.stdout.contains(words)), "{ran}");
+    assert!(phone.outputs().starts_with(&[1, 2]) && !phone.outputs().contains(&4), "{ran}");
+    assert!(!phone.here.join("tracebridge.d").exists());
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl Desk {
         command.env("TRACEBRIDGE_ADB_TIMEOUT", SHORT_PATIENCE).run()
     }
 
-    fn start(&self, line: &str) -> Child {
+    pub fn start(&self, line: &str) -> Child {
         let words: Vec<_> = line.split(' ').collect();
         self.adb(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }

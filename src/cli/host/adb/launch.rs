@@ -32,6 +32,9 @@ is beside it with the ending .trace.
 Exit status: 0 complete; 1 the app did not start or its launch did not end; 3 events were lost, or there is no method
 trace.
 
+Ctrl-C ends a series of launches: those that were made are kept and told with the status that they have, 1 if there are
+none. What was recorded of the launch that it cuts off is kept, and does not count.
+
 With -n, each launch has an output of its own (start-1.pftrace, start-2.pftrace …); with --against, those of the first
 app are start-a-1.pftrace …, those of the other one start-b-1.pftrace …. The medians, the spread and the outliers are
 printed; with three launches or more on each side, a change is told from noise.
