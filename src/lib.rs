@@ -8,7 +8,7 @@
 //! - [`timeline`]: several inputs on one clock;
 //! - [`export`]: writers for viewers;
 //! - [`profile`]: method profiles;
-//! - [`ftrace`] and [`clock`]: the types that all of these share.
+//! - [`ftrace`], [`clock`] and [`ids`]: the types that all of these share.
 //!
 //! The program `tracebridge` is built of four crates: this one, `tracebridge-core`, `tracebridge-device` and
 //! `tracebridge-markers`. ARCHITECTURE.md in the repository draws the rooms of each and the order of imports.
@@ -35,7 +35,7 @@ mod why;
 mod workers;
 
 use tracebridge_core::{android, categories, console, output_file, text, trace_dat};
-pub use tracebridge_core::{clock, ftrace};
+pub use tracebridge_core::{clock, ftrace, ids};
 pub use tracebridge_markers as markers;
 
 /// Parts that the project's own fuzz targets, tests, tools and benches call. They are no part of the crate's

@@ -201,8 +201,9 @@ fn add_frames(
     let mut frames: HashMap<String, FrameFigures> = HashMap::new();
     for_each(part, TableId::Frame, &["trace_id", "pid", "duration_cpu_ns", "overrun_ns"], |row| {
         let id = row.text("trace_id");
-        let launched = launches.get(id).and_then(|launch| launch.utid);
-        let is_of_app = launched.is_none_or(|utid| row.int("pid") == Some(utid));
+        let main = launches.get(id).and_then(|launch| launch.utid);
+        // A main thread has the number of its process.
+        let is_of_app = main.is_none_or(|main| row.int("pid") == Some(main));
         if is_of_app && let Some(ns) = row.int("duration_cpu_ns").and_then(|ns| u64::try_from(ns).ok()) {
             frames.entry(id.to_owned()).or_default().add(ns, row.int("overrun_ns"));
         }

@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use super::Out;
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, TimelineFrame, event_catalog};
+use crate::ids::{Pid, Tid};
 use crate::text::push_csv_field;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 use crate::tracks::{
@@ -50,8 +51,8 @@ struct CsvRow<'a> {
     ts: u64,
     dur: Option<u64>,
     cpu: Option<u32>,
-    pid: Option<i32>,
-    tid: Option<i32>,
+    pid: Option<Pid>,
+    tid: Option<Tid>,
     depth: Option<usize>,
     name: &'a [u8],
     value: Option<i64>,
@@ -117,8 +118,8 @@ impl<'a> CsvRow<'a> {
 }
 
 /// The kernel's thread id where it is known, or the thread id that the method trace gives.
-fn thread_id(thread: &MethodThread) -> i32 {
-    thread.tid.unwrap_or(thread.trace_id as i32)
+fn thread_id(thread: &MethodThread) -> Tid {
+    thread.tid.unwrap_or(Tid(thread.trace_id as i32))
 }
 
 impl TrackSink for CsvWriter {
@@ -130,7 +131,7 @@ impl TrackSink for CsvWriter {
         self.thread_row(names, at, CsvRow::from_span("slice", span, name))
     }
 
-    fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, names: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let (ts, dur) = match slice.edge {
             AsyncEdge::End(Some(start)) => (start, Some(slice.ts.saturating_sub(start))),
             AsyncEdge::Instant => (slice.ts, None),

@@ -19,6 +19,7 @@ use fxprof_processed_profile::{
 use super::Out;
 use super::held_memory::{HeldBytes, HeldLimit, HeldMemory};
 use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
+use crate::ids::{Pid, Tid};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 use crate::tracks::{
     AsyncEdge, AsyncSlice, Both, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span, Task,
@@ -30,10 +31,10 @@ const SAMPLE_INTERVAL_NS: u64 = 100_000;
 /// 2^22.
 const UNIDENTIFIED_THREAD: i32 = 1 << 23;
 /// The process that stands for the CPUs.
-const CPU_PROCESS: i32 = 0;
+const CPU_PROCESS: Pid = Pid(0);
 
 /// The thread of tracks that belong to no process. It is below the ids of the CPUs' threads.
-const NO_THREAD: i32 = i32::MIN;
+const NO_THREAD: Tid = Tid(i32::MIN);
 
 /// The bytes of an item in the tables of the profile, which grow to twice what they hold.
 const HELD_BYTES: HeldBytes =
@@ -86,10 +87,10 @@ struct FirefoxWriter {
     frame_categories: Option<FrameCategories>,
     /// The time of the first event, ns. Times in the profile count from here.
     start: Option<u64>,
-    processes: HashMap<i32, ProcessHandle>,
+    processes: HashMap<Pid, ProcessHandle>,
     /// By thread id. The thread of CPU n has the id -1 - n. A thread stays in the process in which it was
     /// first seen.
-    threads: HashMap<i32, ThreadHandle>,
+    threads: HashMap<Tid, ThreadHandle>,
     method_threads: HashMap<u32, SampledThread>,
     counters: HashMap<(CounterScope, String), (CounterHandle, f64)>,
 }
@@ -158,32 +159,32 @@ impl FirefoxWriter {
         Timestamp::from_nanos_since_reference(ts.saturating_sub(start))
     }
 
-    fn process(&mut self, pid: i32) -> ProcessHandle {
+    fn process(&mut self, pid: Pid) -> ProcessHandle {
         let profile = &mut self.profile;
         let zero = Timestamp::from_nanos_since_reference(0);
         *self.processes.entry(pid).or_insert_with(|| {
             let name = if pid == CPU_PROCESS { "CPUs".to_owned() } else { format!("process {pid}") };
-            profile.add_process(&name, pid as u32, zero)
+            profile.add_process(&name, pid.0 as u32, zero)
         })
     }
 
-    fn thread(&mut self, pid: i32, tid: i32) -> ThreadHandle {
+    fn thread(&mut self, pid: Pid, tid: Tid) -> ThreadHandle {
         if let Some(thread) = self.threads.get(&tid) {
             return *thread;
         }
         let process = self.process(pid);
         let zero = Timestamp::from_nanos_since_reference(0);
-        let thread = self.profile.add_thread(process, tid as u32, zero, pid == tid);
+        let thread = self.profile.add_thread(process, tid.0 as u32, zero, tid.is_main_of(pid));
         self.threads.insert(tid, thread);
         thread
     }
 
     fn task_thread(&mut self, at: Task) -> ThreadHandle {
-        self.thread(at.tgid.unwrap_or(at.tid), at.tid)
+        self.thread(at.process(), at.tid)
     }
 
     fn cpu(&mut self, cpu: u32) -> ThreadHandle {
-        let thread = self.thread(CPU_PROCESS, -1 - cpu as i32);
+        let thread = self.thread(CPU_PROCESS, Tid(-1 - cpu as i32));
         self.profile.set_thread_name(thread, &format!("CPU {cpu}"));
         thread
     }
@@ -191,8 +192,8 @@ impl FirefoxWriter {
     /// The thread of a track that a program writes itself: its own, its process's main thread, or none.
     fn own_thread(&mut self, track: &OwnTrack) -> ThreadHandle {
         match track.place() {
-            (tgid, Some(tid)) => self.thread(tgid.unwrap_or(tid), tid),
-            (Some(pid), None) => self.thread(pid, pid),
+            (tgid, Some(tid)) => self.task_thread(Task { tid, tgid }),
+            (Some(pid), None) => self.thread(pid, pid.main_thread()),
             (None, None) => {
                 let thread = self.thread(CPU_PROCESS, NO_THREAD);
                 self.profile.set_thread_name(thread, "track events");
@@ -258,13 +259,13 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let (start, end) = match slice.edge {
             AsyncEdge::End(Some(start)) => (start, Some(slice.ts)),
             AsyncEdge::Instant => (slice.ts, None),
             AsyncEdge::Begin | AsyncEdge::End(None) => return Ok(()),
         };
-        let thread = self.thread(pid, pid);
+        let thread = self.thread(pid, pid.main_thread());
         let detail = format!("{} {}", text(slice.track.unwrap_or(b"async")), slice.cookie);
         self.add_marker(thread, start, end, &text(slice.name), &detail, self.categories.atrace);
         Ok(())
@@ -317,8 +318,8 @@ impl TrackSink for FirefoxWriter {
     ) -> io::Result<()> {
         if !self.method_threads.contains_key(&at.index) {
             // A thread that is not identified with a kernel thread gets an id above those of the kernel.
-            let tid = at.tid.unwrap_or(UNIDENTIFIED_THREAD | at.trace_id as i32);
-            let thread = self.thread(at.tgid.unwrap_or(tid), tid);
+            let tid = at.tid.unwrap_or(Tid(UNIDENTIFIED_THREAD | at.trace_id as i32));
+            let thread = self.task_thread(Task { tid, tgid: at.tgid });
             self.profile.set_thread_name(thread, &at.name);
             self.method_threads
                 .insert(at.index, SampledThread { thread, stack: Vec::new(), stack_at: 0, until });
@@ -398,7 +399,7 @@ impl TrackSink for FirefoxWriter {
     }
 
     fn other(&mut self, _: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
-        let thread = if at.tid > 0 { self.task_thread(at) } else { self.cpu(event.cpu) };
+        let thread = if at.tid.is_thread() { self.task_thread(at) } else { self.cpu(event.cpu) };
         let mut detail = Vec::new();
         crate::formats::event_catalog::render(event, kind, &mut detail);
         self.add_marker(thread, event.ts, None, &kind.name, &text(&detail), self.categories.kernel);

@@ -9,6 +9,7 @@ use std::io;
 
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame};
+use crate::ids::Pid;
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
     Arrow, AsyncSlice, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span, Task, Tasks,
@@ -94,7 +95,7 @@ impl TrackSink for HeldMemory {
         self.add(self.each.named)
     }
 
-    fn async_edge(&mut self, _: &Tasks, _: i32, _: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, _: Pid, _: &AsyncSlice<'_>) -> io::Result<()> {
         self.add(self.each.named)
     }
 

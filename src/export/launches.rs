@@ -313,6 +313,7 @@ fn ms(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::Tid;
     use crate::measure::Measure;
 
     fn launch(total_ns: u64, measures: &[(MeasureKind, &str, u64)]) -> MeasuredLaunch {
@@ -325,7 +326,7 @@ mod tests {
             ends_with: "launch end",
             is_named: false,
             launch_type: Some(LaunchType::Cold),
-            main_tid: Some(7),
+            main_tid: Some(Tid(7)),
             ttid: Some(9_000_000),
             ttfd: None,
         };

@@ -6,6 +6,7 @@
 
 use super::TimelineFrame;
 use crate::ftrace::{Endian, EventType, Field, FieldType, Value};
+use crate::ids::{Pid, Tid};
 
 /// The name of the only field of an event type whose text cannot be split into fields. The field holds the
 /// whole text.
@@ -27,7 +28,7 @@ pub struct Event<'a> {
     /// The CPU whose ring buffer held the event.
     pub cpu: u32,
     /// The kernel thread id of the thread that was running (`common_pid`); 0 is the idle task of the CPU.
-    pub tid: i32,
+    pub tid: Tid,
     /// The event's type.
     pub kind: EventTypeId,
     /// `common_flags`: the bits of the kernel's `trace_flag_type`, and above them bit 8, which only text
@@ -39,7 +40,7 @@ pub struct Event<'a> {
     /// the name up by `tid`.
     pub comm: Option<&'a [u8]>,
     /// The process id, where the event itself holds it (text lines with a TGID column do).
-    pub tgid: Option<i32>,
+    pub tgid: Option<Pid>,
     /// The values of the event's fields.
     pub payload: Payload<'a>,
 }
@@ -92,6 +93,12 @@ impl<'a> Event<'a> {
         }
     }
 
+    /// The value of a field that holds a thread's id; `None` where it does not fit one.
+    #[inline]
+    pub fn tid_at(&self, kind: &EventType, index: usize) -> Option<Tid> {
+        Tid::try_from(self.int(kind, index)?).ok()
+    }
+
     /// The value of a field as text, cut at its NUL.
     pub fn text(&self, kind: &EventType, index: usize) -> Option<&'a [u8]> {
         match self.value(kind, index)? {
@@ -111,12 +118,12 @@ pub enum TrackOwner {
     /// A thread.
     Thread {
         /// The kernel's thread id.
-        tid: i32,
+        tid: Tid,
         /// The thread's process, where it is known.
-        tgid: Option<i32>,
+        tgid: Option<Pid>,
     },
     /// A process.
-    Process(i32),
+    Process(Pid),
     /// The whole machine.
     Machine,
 }

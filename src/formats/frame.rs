@@ -4,6 +4,8 @@
 //! A reader pushes a frame as [`TrackEventKind::Frame`](super::TrackEventKind::Frame), at its begin, on a
 //! track of [`TrackKind::Frames`](super::TrackKind::Frames).
 
+use crate::ids::Pid;
+
 /// A frame of one app's layer, or of the whole display, as it was expected or as it was.
 ///
 /// The frame's begin is the time of the event that holds it, [`TrackEvent::ts`](super::TrackEvent::ts).
@@ -12,7 +14,7 @@ pub struct TimelineFrame<'a> {
     /// Time of the end, ns of the file's clock; `None` where the file does not hold the end.
     pub end: Option<u64>,
     /// The app of a surface frame; SurfaceFlinger for a display frame.
-    pub pid: i32,
+    pub pid: Pid,
     /// SurfaceFlinger's token of the display frame, which all surface frames in it name too.
     pub display_token: i64,
     /// The app's part in a display frame; `None` for the display frame itself.
@@ -253,7 +255,8 @@ mod tests {
             gpu_composition: false,
             prediction: PredictionType::Valid,
         };
-        let frame = |actual| TimelineFrame { end: Some(9), pid: 7, display_token: 3, surface: None, actual };
+        let frame =
+            |actual| TimelineFrame { end: Some(9), pid: Pid(7), display_token: 3, surface: None, actual };
         assert!(!frame(None).is_late());
         assert!(!frame(Some(actual(1, PresentType::OnTime))).is_late());
         assert!(!frame(Some(actual(0, PresentType::Early))).is_late());

@@ -6,13 +6,14 @@ use super::{
     Value,
 };
 use crate::ftrace::Endian;
+use crate::ids::{Pid, Tid};
 use crate::varint;
 
 /// The part of an event that has a fixed size, and the form of its bytes.
 #[derive(Debug, Clone, Copy)]
 struct EventHead {
     ts: u64,
-    tid: i32,
+    tid: Tid,
     cpu: u32,
     kind: EventTypeId,
     flags: u16,
@@ -94,7 +95,7 @@ impl EventHead {
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts<'a> {
     comm: Option<&'a [u8]>,
-    tgid: Option<i32>,
+    tgid: Option<Pid>,
     text: Option<&'a [u8]>,
     record: Option<(&'a [u8], Endian)>,
     /// The values to be stored. Those that are read stand elsewhere.
@@ -177,7 +178,7 @@ impl<'a> Parts<'a> {
             parts.comm = Some(take_bytes(&mut rest)?);
         }
         if has(part::TGID) {
-            parts.tgid = Some(varint::unzigzag(varint::take(&mut rest)?) as i32);
+            parts.tgid = Some(Pid(varint::unzigzag(varint::take(&mut rest)?) as i32));
         }
         if has(part::TEXT) {
             parts.text = Some(take_bytes(&mut rest)?);
@@ -277,7 +278,7 @@ impl OwnedEvents {
         let start = self.bytes.len();
         fill(&mut self.bytes);
         let form = StoredForm::LittleRecord;
-        self.enter(EventHead { ts: 0, tid: 0, cpu, kind, flags: 0, preempt_count: 0, form }, start);
+        self.enter(EventHead { ts: 0, tid: Tid::IDLE, cpu, kind, flags: 0, preempt_count: 0, form }, start);
     }
 
     #[inline]
@@ -414,7 +415,7 @@ mod tests {
         let plain = Event {
             ts: 10,
             cpu: 3,
-            tid: 7,
+            tid: Tid(7),
             kind: EventTypeId(2),
             flags: 1,
             preempt_count: 4,
@@ -428,7 +429,7 @@ mod tests {
             plain,
             Event { ts: 11, comm: Some(b"name"), ..plain },
             Event { ts: 12, payload: Payload::Values { values: &[], text: None }, ..plain },
-            Event { ts: 13, comm: Some(b""), tgid: Some(-1), payload: all, ..plain },
+            Event { ts: 13, comm: Some(b""), tgid: Some(Pid(-1)), payload: all, ..plain },
         ]);
     }
 
@@ -471,7 +472,7 @@ mod tests {
             let want: [(u64, u32, u32, &[u8]); 3] =
                 [(10, 3, 2, b"abc"), (0, 1, u32::MAX, b"line"), (11, 3, 2, b"")];
             assert_eq!(seen, want);
-            assert_eq!((events[0].0.flags, events[0].0.preempt_count, events[0].0.tid), (1, 4, 7));
+            assert_eq!((events[0].0.flags, events[0].0.preempt_count, events[0].0.tid), (1, 4, Tid(7)));
             assert!(matches!(events[0].0.payload, Payload::Raw { endian: Endian::Big, .. }));
             assert!(matches!(events[2].0.payload, Payload::Raw { endian: Endian::Little, .. }));
             owned.clear();
@@ -483,7 +484,7 @@ mod tests {
     fn an_event_of_a_track_comes_back_as_it_was() {
         let flows = [Flow { id: 4, ends: true }];
         let surface = Some(SurfaceFrame { token: 9, layer: b"TX - app#1" });
-        let expected = TimelineFrame { end: None, pid: 7, display_token: 3, surface, actual: None };
+        let expected = TimelineFrame { end: None, pid: Pid(7), display_token: 3, surface, actual: None };
         let display = TimelineFrame { end: Some(8), surface: None, ..expected };
         for kind in [
             TrackEventKind::Frame(&expected),

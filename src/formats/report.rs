@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::ids::Tid;
+
 /// A place where the file is damaged, and what is missing because of that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
@@ -130,7 +132,7 @@ impl ReadReport {
 }
 
 /// The kernel gives no thread an id from here on (`PID_MAX_LIMIT` of 64-bit kernels).
-const PID_MAX_LIMIT: u64 = 1 << 22;
+const PID_MAX_LIMIT: i32 = 1 << 22;
 
 /// A set of thread ids.
 #[derive(Debug, Default)]
@@ -142,22 +144,20 @@ pub(crate) struct ThreadIds {
 impl ThreadIds {
     /// Adds a thread id. A number that no thread can have is left out.
     #[inline]
-    pub(crate) fn add(&mut self, tid: u64) {
+    pub(crate) fn add(&mut self, tid: Tid) {
         self.insert(tid);
     }
 
     /// Adds a thread id. Returns whether the id was missing, and `None` for a number that no thread can have,
     /// which is left out.
     #[inline]
-    pub(super) fn insert(&mut self, tid: u64) -> Option<bool> {
-        if tid >= PID_MAX_LIMIT {
-            return None;
-        }
-        let word = (tid / 64) as usize;
+    pub(super) fn insert(&mut self, tid: Tid) -> Option<bool> {
+        let Tid(number @ 0..PID_MAX_LIMIT) = tid else { return None };
+        let word = (number / 64) as usize;
         if self.words.len() <= word {
             self.words.resize(word + 1, 0);
         }
-        let bit = 1 << (tid % 64);
+        let bit = 1 << (number % 64);
         let was_missing = self.words[word] & bit == 0;
         self.words[word] |= bit;
         Some(was_missing)
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn each_id_counts_once_and_impossible_ids_do_not_count() {
         let mut ids = ThreadIds::default();
-        for tid in [7, 0, PID_MAX_LIMIT - 1, 7, 64, PID_MAX_LIMIT, u64::MAX] {
-            ids.add(tid);
+        for tid in [7, 0, PID_MAX_LIMIT - 1, 7, 64, PID_MAX_LIMIT, i32::MAX, -1] {
+            ids.add(Tid(tid));
         }
         assert_eq!(ids.count(), 4);
     }

@@ -17,6 +17,7 @@ use super::samples::{
 };
 use super::wire::read::{WireValue, fields};
 use crate::clock::Clock;
+use crate::ids::{Pid, Tid};
 use crate::progress::{self, Pass};
 
 const MAGIC: &[u8] = b"SIMPLEPERF";
@@ -78,7 +79,7 @@ pub struct SimpleperfReport<'a> {
     /// By id.
     files: FxHashMap<u64, ReportFile<'a>>,
     /// Processes and names, by thread.
-    threads: FxHashMap<i32, (i32, &'a [u8])>,
+    threads: FxHashMap<Tid, (Pid, &'a [u8])>,
     events: Vec<String>,
     /// Names of event types beyond [`MAX_EVENTS`].
     unread_events: u64,
@@ -194,13 +195,13 @@ impl<'a> SimpleperfReport<'a> {
     }
 
     fn take_thread(&mut self, message: &'a [u8]) {
-        let mut tid: i32 = 0;
-        let mut pid: i32 = 0;
+        let mut tid = Tid::default();
+        let mut pid = Pid::default();
         let mut name: &[u8] = &[];
         for (number, value) in fields(message) {
             match number {
-                1 => tid = value.int32(),
-                2 => pid = value.int32(),
+                1 => tid = Tid(value.int32()),
+                2 => pid = Pid(value.int32()),
                 3 => name = value.bytes(),
                 _ => {}
             }
@@ -320,7 +321,7 @@ type ChainEntry = (u64, u64, i32, u64);
 struct ReportReader<'r, 'a> {
     report: &'r SimpleperfReport<'a>,
     collector: SampleCollector,
-    threads: FxHashMap<i32, u32>,
+    threads: FxHashMap<Tid, u32>,
     modules: FxHashMap<u64, u32>,
     frames: FrameIndex,
     entries: FxHashMap<ChainEntry, u32>,
@@ -334,12 +335,12 @@ struct ReportReader<'r, 'a> {
 impl ReportReader<'_, '_> {
     fn sample(&mut self, message: &[u8], sink: &mut dyn SampleSink) -> io::Result<()> {
         let mut found = Sample { time: 0, thread: 0, event: 0, stack: 0, cpu: None, period: 0 };
-        let mut tid = 0;
+        let mut tid = Tid::default();
         self.chain.clear();
         for (number, value) in fields(message) {
             match number {
                 sample::TIME => found.time = value.number(),
-                sample::THREAD_ID => tid = value.int32(),
+                sample::THREAD_ID => tid = Tid(value.int32()),
                 sample::CALLCHAIN => {
                     let frame = self.frame(value.bytes());
                     self.chain.push(frame);
@@ -364,12 +365,12 @@ impl ReportReader<'_, '_> {
     fn context_switch(&mut self, message: &[u8], sink: &mut dyn SampleSink) -> io::Result<()> {
         let mut begins = false;
         let mut time = 0;
-        let mut tid = 0;
+        let mut tid = Tid::default();
         for (number, value) in fields(message) {
             match number {
                 1 => begins = value.number() != 0,
                 2 => time = value.number(),
-                3 => tid = value.int32(),
+                3 => tid = Tid(value.int32()),
                 _ => {}
             }
         }
@@ -379,7 +380,7 @@ impl ReportReader<'_, '_> {
         }
     }
 
-    fn thread(&mut self, tid: i32) -> u32 {
+    fn thread(&mut self, tid: Tid) -> u32 {
         if let Some(thread) = self.threads.get(&tid) {
             return *thread;
         }

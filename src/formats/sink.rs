@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{Event, EventType, EventTypeId, Track, TrackEvent};
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ids::{Pid, Tid};
 use crate::trace_dat::MachineFacts;
 
 /// The facts about a recording that a reader knows before the first event.
@@ -48,9 +49,9 @@ pub enum Order {
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadInfo<'a> {
     /// Kernel thread id.
-    pub tid: i32,
+    pub tid: Tid,
     /// The thread's process, where it is known.
-    pub tgid: Option<i32>,
+    pub tgid: Option<Pid>,
     /// The thread's name (comm), where it is known.
     pub name: Option<&'a [u8]>,
 }
@@ -59,9 +60,9 @@ pub struct ThreadInfo<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessInfo<'a> {
     /// The process id (tgid).
-    pub pid: i32,
+    pub pid: Pid,
     /// The parent process, where it is known.
-    pub ppid: Option<i32>,
+    pub ppid: Option<Pid>,
     /// The command line's first word or package name.
     pub name: Option<&'a [u8]>,
     /// The app's package, where the file has the device's list of packages.

@@ -151,6 +151,11 @@ pub(crate) mod write {
         }
     }
 
+    /// Appends an `int32` or `int64` field.
+    pub(crate) fn int(out: &mut Vec<u8>, field: u32, value: impl Into<i64>) {
+        uint(out, field, value.into() as u64);
+    }
+
     /// Appends a `double` field.
     pub(crate) fn double(out: &mut Vec<u8>, field: u32, value: f64) {
         fixed64(out, field, value.to_bits());

@@ -20,6 +20,7 @@ use crate::formats::{
     self, Damage, Event, EventType, EventTypeId, InputFiles, OpenError, OpenedInput, Order, ReadReport,
     Recording, Sink, SinkAdapter, ThreadInfo,
 };
+use crate::ids::{Pid, Tid};
 use crate::measure::{Cancelled, FinderSink, Frame, FrameSummary, Launch, summarize};
 use crate::profile::count::flat::FlatProfile;
 use crate::profile::count::selection::ProfileSelection;
@@ -221,7 +222,7 @@ struct EventTypeCounter {
     finder: TrackBuilder<FinderSink>,
     event_types: Vec<(String, u64)>,
     /// Each listed thread's process, where known.
-    threads: BTreeMap<i32, Option<i32>>,
+    threads: BTreeMap<Tid, Option<Pid>>,
 }
 
 impl SinkAdapter for EventTypeCounter {
@@ -318,7 +319,7 @@ pub struct MethodTraceReport {
     /// The runtime: `art` or `dalvik`.
     pub vm: Option<String>,
     /// The traced process.
-    pub pid: Option<i32>,
+    pub pid: Option<Pid>,
     /// Whether the buffer was full before the trace was stopped.
     pub overflow: bool,
     /// Counts from opening the file.

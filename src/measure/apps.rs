@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::frame::{Frame, UiFrames};
 use super::launch::{Launch, LaunchType};
 use super::launch_marks::{LaunchMarks, Step, StepKind};
+use crate::ids::{Pid, Tid};
 use crate::tracks::Tasks;
 
 /// The most steps that are examined for one launch. So a hostile recording cannot take all time.
@@ -24,12 +25,12 @@ pub(super) struct Apps<'a> {
     tasks: &'a Tasks,
     /// The steps of main threads, in the order of their begins.
     resumes: Vec<Step>,
-    /// All steps by thread, in the order of their begins.
-    steps: HashMap<i32, Vec<Step>>,
+    /// All steps of main threads by process, in the order of their begins.
+    steps: HashMap<Pid, Vec<Step>>,
     /// When each thread said that the app is fully drawn, in order.
-    reports: HashMap<i32, Vec<u64>>,
+    reports: HashMap<Tid, Vec<u64>>,
     /// Frames by process, in the order of their begins; and the latest end up to each.
-    frames: HashMap<i32, Vec<(&'a Frame, u64)>>,
+    frames: HashMap<Pid, Vec<(&'a Frame, u64)>>,
     pub ui_frames: &'a UiFrames,
 }
 
@@ -41,20 +42,21 @@ impl<'a> Apps<'a> {
         frames: &'a [Frame],
         ui_frames: &'a UiFrames,
     ) -> Apps<'a> {
-        let is_main = |step: &&Step| tasks.threads.tgid(step.tid).is_none_or(|tgid| tgid == step.tid);
+        let is_main =
+            |step: &&Step| tasks.threads.tgid(step.tid).is_none_or(|process| step.tid.is_main_of(process));
         let mut all: Vec<Step> = marks.steps.iter().filter(is_main).copied().collect();
         all.sort_by_key(|step| step.begin);
         let resumes = all.iter().filter(|step| step.kind == StepKind::Resume).copied().collect();
-        let mut steps: HashMap<i32, Vec<Step>> = HashMap::new();
+        let mut steps: HashMap<Pid, Vec<Step>> = HashMap::new();
         for step in all {
-            steps.entry(step.tid).or_default().push(step);
+            steps.entry(step.process()).or_default().push(step);
         }
-        let mut reports: HashMap<i32, Vec<u64>> = HashMap::new();
+        let mut reports: HashMap<Tid, Vec<u64>> = HashMap::new();
         for (tid, ts) in &marks.reports {
             reports.entry(*tid).or_default().push(*ts);
         }
         reports.values_mut().for_each(|times| times.sort_unstable());
-        let mut by_process: HashMap<i32, Vec<(&Frame, u64)>> = HashMap::new();
+        let mut by_process: HashMap<Pid, Vec<(&Frame, u64)>> = HashMap::new();
         for frame in frames {
             let of_process = by_process.entry(frame.pid).or_default();
             let latest = of_process.last().map_or(frame.end, |(_, latest)| frame.end.max(*latest));
@@ -66,11 +68,11 @@ impl<'a> Apps<'a> {
     /// The process that handled a launch from `begin` to `end`: its main thread has `activityResume` then,
     /// and its name is the package's. Of several the name that fits best counts, then the latest: a process
     /// may die during its launch, and come again.
-    pub fn of_launch(&self, package: &str, begin: u64, end: u64) -> Option<i32> {
+    pub fn of_launch(&self, package: &str, begin: u64, end: u64) -> Option<Pid> {
         let first = self.resumes.partition_point(|step| step.begin < begin);
         let within = self.resumes[first..].iter().take_while(|step| step.begin < end).take(MAX_EXAMINED);
-        let fits = within.filter_map(|step| Some((self.fit(package, step.tid)?, step.tid)));
-        let fits: Vec<(u8, i32)> = fits.collect();
+        let fits = within.filter_map(|step| Some((self.fit(package, step.process())?, step.process())));
+        let fits: Vec<(u8, Pid)> = fits.collect();
         let best = fits.iter().map(|(fit, _)| *fit).max()?;
         let mut pids = fits.iter().rev().filter(|(fit, _)| *fit == best).map(|(_, pid)| *pid);
         let pid = pids.next()?;
@@ -79,13 +81,13 @@ impl<'a> Apps<'a> {
     }
 
     /// How well a process fits a package: by the device's list of packages, else by the process's name.
-    fn fit(&self, package: &str, pid: i32) -> Option<u8> {
+    fn fit(&self, package: &str, pid: Pid) -> Option<u8> {
         let is_listed = self.tasks.packages.get(&pid).is_some_and(|listed| listed.name == package);
         if is_listed { Some(BEST_FIT) } else { fit(package, &self.name(pid)) }
     }
 
     /// The process with exactly this name, or else the only one of this package.
-    pub fn named(&self, package: &str) -> Option<i32> {
+    pub fn named(&self, package: &str) -> Option<Pid> {
         let mut named = self.tasks.processes.iter().filter(|(_, name)| !name.is_empty() && *name == package);
         let mut listed = self.tasks.packages.iter().filter(|(_, listed)| listed.name == package);
         let only_listed = || listed.next().filter(|_| listed.next().is_none()).map(|(pid, _)| *pid);
@@ -93,13 +95,13 @@ impl<'a> Apps<'a> {
     }
 
     /// The name of a process.
-    pub fn name(&self, pid: i32) -> Cow<'_, str> {
+    pub fn name(&self, pid: Pid) -> Cow<'_, str> {
         self.tasks.process_name(pid)
     }
 
-    /// The type of a launch, by the steps of the main thread that begin in it.
-    pub fn launch_type(&self, tid: i32, begin: u64, end: u64) -> Option<LaunchType> {
-        let steps = self.steps.get(&tid)?;
+    /// The type of a launch, by the steps of the process's main thread that begin in it.
+    pub fn launch_type(&self, pid: Pid, begin: u64, end: u64) -> Option<LaunchType> {
+        let steps = self.steps.get(&pid)?;
         let first = steps.partition_point(|step| step.begin < begin);
         let within = || steps[first..].iter().take_while(|step| step.begin < end).take(MAX_EXAMINED);
         let has = |kind| within().any(|step| step.kind == kind);
@@ -113,9 +115,9 @@ impl<'a> Apps<'a> {
         })
     }
 
-    /// The steps of all main threads, each thread's in the order of their begins.
-    pub fn steps(&self) -> impl Iterator<Item = (i32, &[Step])> {
-        self.steps.iter().map(|(tid, steps)| (*tid, steps.as_slice()))
+    /// The steps of the main thread of each process, in the order of their begins.
+    pub fn steps(&self) -> impl Iterator<Item = (Pid, &[Step])> {
+        self.steps.iter().map(|(pid, steps)| (*pid, steps.as_slice()))
     }
 
     /// Every `activityResume` of a main thread, in the order of their begins.
@@ -124,20 +126,20 @@ impl<'a> Apps<'a> {
     }
 
     /// The first frame of a process that begins at `from` or later.
-    pub fn first_frame(&self, pid: i32, from: u64) -> Option<&'a Frame> {
+    pub fn first_frame(&self, pid: Pid, from: u64) -> Option<&'a Frame> {
         let frames = self.frames.get(&pid)?;
         frames.get(frames.partition_point(|(frame, _)| frame.begin < from)).map(|(frame, _)| *frame)
     }
 
     /// The first frame of a process's main thread that ends after the thread's first report, at `from` or
     /// later, that it is fully drawn.
-    pub fn full_frame(&self, pid: i32, from: u64) -> Option<&'a Frame> {
-        let reports = self.reports.get(&pid)?;
+    pub fn full_frame(&self, pid: Pid, from: u64) -> Option<&'a Frame> {
+        let reports = self.reports.get(&pid.main_thread())?;
         let report = *reports.get(reports.partition_point(|ts| *ts < from))?;
         let frames = self.frames.get(&pid)?;
         let first = frames.partition_point(|(_, latest)| *latest <= report);
         let mut later = frames[first..].iter().map(|(frame, _)| *frame);
-        later.find(|frame| frame.end > report && frame.ui_tid == pid)
+        later.find(|frame| frame.end > report && frame.ui_tid.is_main_of(pid))
     }
 }
 
@@ -180,7 +182,7 @@ fn by_cut<'a>(names: impl Iterator<Item = &'a str>) -> HashMap<&'a str, Option<&
 /// The names of apps whose processes have none, or one that the kernel has cut.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AppNames {
-    whole: HashMap<i32, String>,
+    whole: HashMap<Pid, String>,
 }
 
 impl AppNames {
@@ -190,7 +192,7 @@ impl AppNames {
     /// process of the timeline that the kernel may have cut to it.
     pub fn new(tasks: &Tasks, launches: &[Launch]) -> AppNames {
         let listed = tasks.packages.iter().map(|(pid, package)| (*pid, package.name.clone()));
-        let mut whole: HashMap<i32, String> = listed.collect();
+        let mut whole: HashMap<Pid, String> = listed.collect();
         for launch in launches.iter().filter(|launch| !launch.package.is_empty()) {
             let Some(pid) = launch.pid else { continue };
             let name = tasks.process_name(pid);
@@ -202,10 +204,11 @@ impl AppNames {
         let processes = tasks.processes.values().map(String::as_str);
         let by_cut = by_cut(packages.chain(processes));
         let main_threads = tasks.threads.sorted().into_iter().filter(|(tid, thread)| {
-            thread.tgid.is_none_or(|tgid| tgid == *tid) && thread.name_text().is_some()
+            thread.tgid.is_none_or(|process| tid.is_main_of(process)) && thread.name_text().is_some()
         });
-        let pids = main_threads.map(|(tid, _)| tid).chain(tasks.processes.keys().copied());
-        for pid in pids.collect::<BTreeSet<i32>>() {
+        let pids =
+            main_threads.map(|(tid, _)| Pid::of_main_thread(tid)).chain(tasks.processes.keys().copied());
+        for pid in pids.collect::<BTreeSet<Pid>>() {
             let name = tasks.process_name(pid);
             if name.len() != COMM_LEN || whole.contains_key(&pid) {
                 continue;
@@ -218,7 +221,7 @@ impl AppNames {
     }
 
     /// The name of the app of a process; empty where nothing names it.
-    pub fn name<'a>(&'a self, tasks: &'a Tasks, pid: i32) -> Cow<'a, str> {
+    pub fn name<'a>(&'a self, tasks: &'a Tasks, pid: Pid) -> Cow<'a, str> {
         match self.whole.get(&pid) {
             Some(name) => name.as_str().into(),
             None => tasks.process_name(pid),
@@ -253,18 +256,21 @@ mod tests {
     #[test]
     fn the_devices_list_names_the_package_of_a_process_whatever_the_process_is_called() {
         let mut tasks = Tasks::default();
-        tasks.processes.insert(20, "com.app:remote".to_owned());
-        tasks.processes.insert(30, "com.other".to_owned());
+        tasks.processes.insert(Pid(20), "com.app:remote".to_owned());
+        tasks.processes.insert(Pid(30), "com.other".to_owned());
         let package = AppPackage { name: "com.app".to_owned(), is_debuggable: false };
-        tasks.packages.insert(20, package);
+        tasks.packages.insert(Pid(20), package);
         let names = AppNames::new(&tasks, &[]);
-        assert_eq!((names.name(&tasks, 20), names.name(&tasks, 30)), ("com.app".into(), "com.other".into()));
+        assert_eq!(
+            (names.name(&tasks, Pid(20)), names.name(&tasks, Pid(30))),
+            ("com.app".into(), "com.other".into())
+        );
         let ui_frames = UiFrames::default();
         let apps = Apps::new(&tasks, &LaunchMarks::default(), &[], &ui_frames);
         assert_eq!(
             (apps.named("com.app"), apps.named("com.other"), apps.named("com.a")),
-            (Some(20), Some(30), None)
+            (Some(Pid(20)), Some(Pid(30)), None)
         );
-        assert_eq!((apps.fit("com.app", 20), apps.fit("com.app", 30)), (Some(BEST_FIT), None));
+        assert_eq!((apps.fit("com.app", Pid(20)), apps.fit("com.app", Pid(30))), (Some(BEST_FIT), None));
     }
 }

@@ -10,6 +10,7 @@ use super::launch_marks::{LaunchMarks, Step, StepKind};
 use super::mark::SliceMark;
 use super::rules::{self, Found, TimelineExtent};
 use crate::formats::{Head, TimelineFrame, TrackOwner};
+use crate::ids::{Pid, Tid};
 use crate::timeline::MergeSummary;
 use crate::tracks::{
     AsyncEdge, AsyncSlice, CounterSample, OwnTrack, Span, Task, Tasks, TrackObserver, TrackSink,
@@ -42,11 +43,11 @@ pub(crate) struct Finder {
     frames: FrameJoin,
     vsync: Vsync,
     /// The deadline of the frame that each UI thread works on.
-    deadlines: HashMap<i32, Option<u64>>,
+    deadlines: HashMap<Tid, Option<u64>>,
 }
 
 impl Finder {
-    fn mark_ended(&mut self, tid: i32, span: Span, name: &[u8], mark: SliceMark) {
+    fn mark_ended(&mut self, tid: Tid, span: Span, name: &[u8], mark: SliceMark) {
         let step = |kind| Step { kind, tid, begin: span.start, end: span.end };
         match mark {
             SliceMark::Logger => {}
@@ -150,7 +151,7 @@ impl TrackObserver for Finder {
     }
 
     #[inline]
-    fn async_edge(&mut self, pid: i32, slice: &AsyncSlice<'_>) {
+    fn async_edge(&mut self, pid: Pid, slice: &AsyncSlice<'_>) {
         if slice.name.first() == Some(&b'l') {
             self.marks.async_slice(pid, slice);
         }
@@ -210,7 +211,8 @@ fn complete(launch: &mut Launch, apps: &Apps<'_>, marks: &LaunchMarks) {
     if launch.package.is_empty() {
         launch.package = apps.name(pid).into_owned();
     }
-    launch.main_tid = Some(pid);
+    let main = pid.main_thread();
+    launch.main_tid = Some(main);
     let first_frame = apps.first_frame(pid, launch.begin);
     launch.render_tid = first_frame.map(|frame| frame.render_tid);
     if launch.cut != Some(Cut::Begin) {
@@ -219,7 +221,7 @@ fn complete(launch: &mut Launch, apps: &Apps<'_>, marks: &LaunchMarks) {
         launch.ttfd = apps.full_frame(pid, launch.begin).map(since_begin);
     }
     let until = launch.end.max(launch.ttid.map_or(0, |ttid| launch.begin.saturating_add(ttid)));
-    let stages = marks.stages.get(&pid).map_or(&[][..], Vec::as_slice);
+    let stages = marks.stages.get(&main).map_or(&[][..], Vec::as_slice);
     let is_within = |start: u64| (launch.begin..=until).contains(&start);
     let within = stages.iter().filter(|stage| is_within(stage.span.start)).take(MAX_STAGES);
     launch.stages = within.cloned().collect();

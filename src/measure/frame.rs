@@ -6,6 +6,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::formats::TimelineFrame;
+use crate::ids::{Pid, Tid};
 use crate::tracks::{Span, Tasks};
 
 /// A frame takes longer than this, ns, to be slow, a big jank and a huge jank: Perfetto's limits of CPU time
@@ -38,13 +39,13 @@ impl Deadline {
 pub(crate) struct Frame {
     /// The frame's number, which is that of its VSYNC (from Android 12 on).
     pub id: Option<i64>,
-    pub pid: i32,
+    pub pid: Pid,
     /// The app's name by its process; empty where the recording does not name it.
     pub package: String,
     /// The surface that the frame is for, where FrameTimeline names it.
     pub layer: Option<String>,
-    pub ui_tid: i32,
-    pub render_tid: i32,
+    pub ui_tid: Tid,
+    pub render_tid: Tid,
     /// The begin of `Choreographer#doFrame`; with FrameTimeline that of the actual frame.
     pub begin: u64,
     /// The end of the last `DrawFrame`; with FrameTimeline that of the actual frame.
@@ -144,8 +145,8 @@ const INTERVALS: usize = 3;
 /// Expected and actual frames, by process and token, which is the number of the app's frame.
 #[derive(Debug, Default)]
 pub(super) struct TimelineFrames {
-    expected: HashMap<(i32, i64), Span>,
-    actual: HashMap<(i32, i64), ActualTimes>,
+    expected: HashMap<(Pid, i64), Span>,
+    actual: HashMap<(Pid, i64), ActualTimes>,
     /// The end of the first display frame of each token: Perfetto takes it for the frame of an app with this
     /// number that has no actual frame of its own.
     display_ends: HashMap<i64, u64>,
@@ -276,7 +277,7 @@ const MAX_PARTS: usize = 1 << 21;
 /// The part of a frame that one thread did.
 #[derive(Debug, Clone, Copy)]
 struct FramePart {
-    tid: i32,
+    tid: Tid,
     /// The frame's number.
     number: Option<i64>,
     begin: u64,
@@ -288,7 +289,7 @@ struct FramePart {
 /// The drawing of one frame: it is drawn several times if it has several layers.
 #[derive(Debug, Clone, Copy)]
 struct Drawing {
-    tid: i32,
+    tid: Tid,
     /// The first `DrawFrame`.
     first: (u64, u64),
     /// The end of the last one.
@@ -334,20 +335,20 @@ impl FrameJoin {
     }
 
     /// Takes a `Choreographer#doFrame` that has ended.
-    pub fn ui(&mut self, tid: i32, number: Option<i64>, span: Span, deadline: Option<u64>) {
+    pub fn ui(&mut self, tid: Tid, number: Option<i64>, span: Span, deadline: Option<u64>) {
         let part = FramePart { tid, number, begin: span.start, end: span.end, deadline };
         Self::push(&mut self.ui, &mut self.left_out, part);
     }
 
     /// Takes a `DrawFrame` that has ended.
-    pub fn drawn(&mut self, tid: i32, number: Option<i64>, span: Span) {
+    pub fn drawn(&mut self, tid: Tid, number: Option<i64>, span: Span) {
         let part = FramePart { tid, number, begin: span.start, end: span.end, deadline: None };
         Self::push(&mut self.drawn, &mut self.left_out, part);
     }
 
     /// The frames that both threads did, in the order of their begins; without the names of their apps.
     pub fn finish(mut self, tasks: &Tasks) -> (Vec<Frame>, UiFrames) {
-        let process = |part: &FramePart| tasks.threads.tgid(part.tid).unwrap_or(part.tid);
+        let process = |part: &FramePart| tasks.task(part.tid).process();
         self.ui.sort_by_key(|part| part.begin);
         self.drawn.sort_by_key(|part| part.begin);
         let mut ui_frames = UiFrames::default();
@@ -368,18 +369,18 @@ impl FrameJoin {
 /// no `DrawFrame` belongs to.
 #[derive(Debug, Default)]
 pub(super) struct UiFrames {
-    by_process: HashMap<i32, Vec<(u64, u64)>>,
+    by_process: HashMap<Pid, Vec<(u64, u64)>>,
 }
 
 impl UiFrames {
     /// The first one of a process that begins at `from` or later.
-    pub fn first(&self, pid: i32, from: u64) -> Option<(u64, u64)> {
+    pub fn first(&self, pid: Pid, from: u64) -> Option<(u64, u64)> {
         let frames = self.by_process.get(&pid)?;
         frames.get(frames.partition_point(|(begin, _)| *begin < from)).copied()
     }
 }
 
-fn frame(pid: i32, ui: &FramePart, drawing: &Drawing) -> Frame {
+fn frame(pid: Pid, ui: &FramePart, drawing: &Drawing) -> Frame {
     Frame {
         id: ui.number,
         pid,
@@ -401,20 +402,20 @@ fn frame(pid: i32, ui: &FramePart, drawing: &Drawing) -> Frame {
 }
 
 /// From Android 12 on, both threads name the number of the frame.
-fn joined_by_number(parts: &FrameJoin, process: &impl Fn(&FramePart) -> i32) -> Vec<Frame> {
-    let mut drawings: HashMap<(i32, i64), Drawing> = HashMap::new();
+fn joined_by_number(parts: &FrameJoin, process: &impl Fn(&FramePart) -> Pid) -> Vec<Frame> {
+    let mut drawings: HashMap<(Pid, i64), Drawing> = HashMap::new();
     for part in &parts.drawn {
         let Some(number) = part.number else { continue };
         let drawing = drawings.entry((process(part), number));
         drawing.and_modify(|drawing| drawing.add(part)).or_insert_with(|| Drawing::new(part));
     }
-    let mut ui: HashMap<(i32, i64), &FramePart> = HashMap::new();
+    let mut ui: HashMap<(Pid, i64), &FramePart> = HashMap::new();
     for part in &parts.ui {
         let Some(number) = part.number else { continue };
         let key = (process(part), number);
         // A process can have a second thread with a Choreographer. The frame is the main thread's.
         let known = ui.entry(key).or_insert(part);
-        if known.tid != key.0 && part.tid == key.0 {
+        if !known.tid.is_main_of(key.0) && part.tid.is_main_of(key.0) {
             *known = part;
         }
     }
@@ -424,12 +425,15 @@ fn joined_by_number(parts: &FrameJoin, process: &impl Fn(&FramePart) -> i32) -> 
 
 /// Before Android 12 the order tells: a frame is drawn after its `doFrame` of the main thread has begun, and
 /// before the next one begins.
-fn joined_by_order(parts: &FrameJoin, process: &impl Fn(&FramePart) -> i32) -> Vec<Frame> {
-    let mut ui: HashMap<i32, Vec<&FramePart>> = HashMap::new();
-    for part in parts.ui.iter().filter(|part| part.number.is_none() && process(part) == part.tid) {
-        ui.entry(part.tid).or_default().push(part);
+fn joined_by_order(parts: &FrameJoin, process: &impl Fn(&FramePart) -> Pid) -> Vec<Frame> {
+    let mut ui: HashMap<Pid, Vec<&FramePart>> = HashMap::new();
+    for part in parts.ui.iter().filter(|part| part.number.is_none()) {
+        let pid = process(part);
+        if part.tid.is_main_of(pid) {
+            ui.entry(pid).or_default().push(part);
+        }
     }
-    let mut drawings: HashMap<(i32, usize), Drawing> = HashMap::new();
+    let mut drawings: HashMap<(Pid, usize), Drawing> = HashMap::new();
     for part in parts.drawn.iter().filter(|part| part.number.is_none()) {
         let pid = process(part);
         let before = ui.get(&pid).map_or(0, |frames| frames.partition_point(|ui| ui.begin <= part.begin));

@@ -4,6 +4,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::mark::{BIND_APPLICATION, DO_FRAME};
+use crate::ids::{Pid, Tid};
 use crate::tracks::Span;
 
 /// How much of the app was there when its launch began.
@@ -152,10 +153,10 @@ pub(crate) struct Launch {
     pub begins_with: LaunchBegin,
     pub ends_with: LaunchEnd,
     /// The app's process, where its markers were recorded.
-    pub pid: Option<i32>,
-    pub main_tid: Option<i32>,
+    pub pid: Option<Pid>,
+    pub main_tid: Option<Tid>,
     /// The thread that drew the first frame.
-    pub render_tid: Option<i32>,
+    pub render_tid: Option<Tid>,
     /// Time to initial display, ns: from the begin to the end of the drawing of the first frame.
     pub ttid: Option<u64>,
     /// Time to full display, ns: from the begin to the end of the drawing of the first frame that ended after

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::launch::{LaunchType, Stage};
 use super::mark::{AsyncMark, LaunchNews};
+use crate::ids::{Pid, Tid};
 use crate::tracks::{AsyncEdge, AsyncSlice, Span};
 
 /// The most marks of one kind that are kept: a real recording has some thousands. So a hostile one cannot
@@ -26,7 +27,7 @@ pub(super) struct AsyncSpan {
 pub(super) struct Launching {
     pub package: String,
     /// The process that wrote the marker.
-    pub pid: i32,
+    pub pid: Pid,
     pub cookie: i64,
     pub span: AsyncSpan,
     /// Whether it ended under the name of another package: another activity came up instead.
@@ -54,9 +55,16 @@ pub(super) enum StepKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     pub kind: StepKind,
-    pub tid: i32,
+    pub tid: Tid,
     pub begin: u64,
     pub end: u64,
+}
+
+impl Step {
+    /// The process of a step on its main thread, which all steps are that count.
+    pub fn process(&self) -> Pid {
+        Pid::of_main_thread(self.tid)
+    }
 }
 
 /// The slices of a thread from the begin of a step to the end of the first frame after it.
@@ -81,14 +89,14 @@ pub(super) struct LaunchMarks {
     pub has_logger: bool,
     pub steps: Vec<Step>,
     /// When apps said on a thread that they are fully drawn.
-    pub reports: Vec<(i32, u64)>,
+    pub reports: Vec<(Tid, u64)>,
     /// Stages by thread.
-    pub stages: HashMap<i32, Vec<Stage>>,
+    pub stages: HashMap<Tid, Vec<Stage>>,
     /// Marks that were left out because there are too many.
     pub left_out: u64,
-    open: HashMap<(i32, Vec<u8>, i64), usize>,
-    open_numbered: HashMap<(i32, i64, i64), usize>,
-    starts: HashMap<i32, OpenStart>,
+    open: HashMap<(Pid, Vec<u8>, i64), usize>,
+    open_numbered: HashMap<(Pid, i64, i64), usize>,
+    starts: HashMap<Tid, OpenStart>,
 }
 
 impl LaunchMarks {
@@ -102,7 +110,7 @@ impl LaunchMarks {
         Some(list.len() - 1)
     }
 
-    pub fn async_slice(&mut self, pid: i32, slice: &AsyncSlice<'_>) {
+    pub fn async_slice(&mut self, pid: Pid, slice: &AsyncSlice<'_>) {
         if slice.edge == AsyncEdge::Instant {
             return self.instant(slice.ts, slice.name);
         }
@@ -174,12 +182,12 @@ impl LaunchMarks {
         Self::push(&mut self.finished, &mut self.left_out, ts);
     }
 
-    pub fn report(&mut self, tid: i32, ts: u64) {
+    pub fn report(&mut self, tid: Tid, ts: u64) {
         Self::push(&mut self.reports, &mut self.left_out, (tid, ts));
     }
 
     /// A step begins on a thread: from now on its stages are kept.
-    pub fn step_begins(&mut self, tid: i32) {
+    pub fn step_begins(&mut self, tid: Tid) {
         if self.starts.len() < MAX_MARKS {
             self.starts.entry(tid).or_default();
         } else {
@@ -191,7 +199,7 @@ impl LaunchMarks {
         Self::push(&mut self.steps, &mut self.left_out, step);
     }
 
-    pub fn stage(&mut self, tid: i32, name: &[u8], span: Span) {
+    pub fn stage(&mut self, tid: Tid, name: &[u8], span: Span) {
         let Some(start) = self.starts.get_mut(&tid) else { return };
         if start.stages >= MAX_STAGES_OF_START {
             return;
@@ -202,7 +210,7 @@ impl LaunchMarks {
     }
 
     /// A frame of a thread ended: it is the last stage of the start before it.
-    pub fn frame_ended(&mut self, tid: i32, name: &[u8], span: Span) {
+    pub fn frame_ended(&mut self, tid: Tid, name: &[u8], span: Span) {
         if self.starts.contains_key(&tid) {
             self.stage(tid, name, span);
             self.starts.remove(&tid);

@@ -193,14 +193,15 @@ fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: TimelineExtent) -> Fo
     covered.sort_unstable();
     let hot = apps.resumes().iter().filter(|resume| !is_covered(&covered, resume.begin));
     launches.extend(hot.filter_map(|resume| {
-        let frame = apps.first_frame(resume.tid, resume.begin.saturating_add(1))?;
+        let pid = resume.process();
+        let frame = apps.first_frame(pid, resume.begin.saturating_add(1))?;
         let span = AsyncSpan { begin: Some(resume.begin), end: Some(frame.end) };
-        let launch = launch(Rule::Android9, &apps.name(resume.tid), span, extent);
+        let launch = launch(Rule::Android9, &apps.name(pid), span, extent);
         Some(Launch {
             launch_type: Some(LaunchType::Hot),
             begins_with: LaunchBegin::Activity,
             ends_with: LaunchEnd::Drawn,
-            pid: Some(resume.tid),
+            pid: Some(pid),
             main_tid: Some(resume.tid),
             ..launch
         })
@@ -223,7 +224,7 @@ fn is_covered(spans: &[(u64, u64)], ts: u64) -> bool {
 /// and no frame runs a service or a provider: it is not launched.
 fn by_app(apps: &Apps<'_>) -> Vec<Launch> {
     let mut launches = Vec::new();
-    for (tid, steps) in apps.steps() {
+    for (pid, steps) in apps.steps() {
         let mut shown_until = None;
         for (at, step) in steps.iter().enumerate() {
             if shown_until.is_some_and(|until| step.begin <= until) {
@@ -233,8 +234,8 @@ fn by_app(apps: &Apps<'_>) -> Vec<Launch> {
             let limit = next_bind.map_or(u64::MAX, |bind| bind.begin);
             let resume = steps[at..].iter().take(MAX_STEPS).find(|step| step.kind == StepKind::Resume);
             let resume = resume.filter(|resume| resume.begin < limit);
-            let drawn = apps.first_frame(tid, step.begin).filter(|frame| frame.begin < limit);
-            let frame = apps.ui_frames.first(tid, step.begin).filter(|(begin, _)| *begin < limit);
+            let drawn = apps.first_frame(pid, step.begin).filter(|frame| frame.begin < limit);
+            let frame = apps.ui_frames.first(pid, step.begin).filter(|(begin, _)| *begin < limit);
             let (launch_type, begins_with) = match step.kind {
                 StepKind::Bind => (LaunchType::Cold, LaunchBegin::Bind),
                 StepKind::Start => (LaunchType::Warm, LaunchBegin::Activity),
@@ -248,10 +249,10 @@ fn by_app(apps: &Apps<'_>) -> Vec<Launch> {
                 (None, None, None) => continue,
             };
             let span = AsyncSpan { begin: Some(step.begin), end: Some(end) };
-            let launch = launch(Rule::App, &apps.name(tid), span, NO_EXTENT);
+            let launch = launch(Rule::App, &apps.name(pid), span, NO_EXTENT);
             let launch_type = Some(launch_type);
-            let pid = Some(tid);
-            launches.push(Launch { launch_type, begins_with, ends_with, pid, main_tid: pid, ..launch });
+            let main_tid = Some(step.tid);
+            launches.push(Launch { launch_type, begins_with, ends_with, pid: Some(pid), main_tid, ..launch });
             shown_until = Some(end.max(resume.map_or(0, |resume| resume.end)));
         }
     }

@@ -9,6 +9,7 @@ use super::finder::{Finder, Measured};
 use super::frame_figures::FrameFigures;
 use super::launch::{Launch, LaunchType};
 use crate::ftrace::task_state::TaskState;
+use crate::ids::{Pid, Tid};
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
     AsyncEdge, AsyncSlice, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState,
@@ -109,7 +110,7 @@ pub(crate) struct LaunchSpan {
     /// Whether `to` is the end of the slice that the user named.
     pub is_named: bool,
     pub launch_type: Option<LaunchType>,
-    pub main_tid: Option<i32>,
+    pub main_tid: Option<Tid>,
     /// Times to initial and to full display, ns.
     pub ttid: Option<u64>,
     pub ttfd: Option<u64>,
@@ -160,18 +161,18 @@ fn length(span: Span) -> u64 {
 #[derive(Default)]
 pub(crate) struct RunMeter {
     /// By thread: for each open slice the time of the slices in it that have ended, ns.
-    slices: HashMap<i32, Vec<u64>>,
+    slices: HashMap<Tid, Vec<u64>>,
     /// By method thread: the same for open methods.
     methods: HashMap<u32, Vec<u64>>,
     /// By name, methods and slices of all threads.
     method_times: Measures,
     slice_times: Measures,
-    stages: HashMap<i32, Measures>,
+    stages: HashMap<Tid, Measures>,
     /// By thread: the begin of its first stage, and the end of its last one, ns.
-    staged: HashMap<i32, (u64, u64)>,
-    states: HashMap<i32, BTreeMap<&'static str, Measure>>,
+    staged: HashMap<Tid, (u64, u64)>,
+    states: HashMap<Tid, BTreeMap<&'static str, Measure>>,
     /// The threads of method traces called `main`, and how long their outermost calls took, ns.
-    method_mains: HashMap<i32, u64>,
+    method_mains: HashMap<Tid, u64>,
     finder: Finder,
     /// A part of the name of the slice with which the launch ends, and when slices of such a name ended.
     until: Option<String>,
@@ -199,9 +200,9 @@ impl RunMeter {
 
     /// The main thread of the program: of the launched one, else of the one with a method trace, else the
     /// main thread with the longest stages.
-    fn main_thread(&self, tasks: &Tasks) -> Option<i32> {
-        let is_main = |tid: &i32| tasks.threads.tgid(*tid) == Some(*tid);
-        let time = |tid: &i32| self.stages[tid].values().map(|stage| stage.ns).sum::<u64>();
+    fn main_thread(&self, tasks: &Tasks) -> Option<Tid> {
+        let is_main = |tid: &Tid| tasks.threads.tgid(*tid).is_some_and(|process| tid.is_main_of(process));
+        let time = |tid: &Tid| self.stages[tid].values().map(|stage| stage.ns).sum::<u64>();
         let traced = || self.method_mains.iter().max_by_key(|(tid, ns)| (**ns, **tid)).map(|(tid, _)| *tid);
         let longest = || self.stages.keys().filter(|tid| is_main(tid)).max_by_key(|tid| (time(tid), **tid));
         let any = || self.stages.keys().max_by_key(|tid| (time(tid), **tid));
@@ -264,7 +265,7 @@ impl TrackSink for RunMeter {
         Ok(())
     }
 
-    fn async_edge(&mut self, _: &Tasks, _: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, _: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         if matches!(slice.edge, AsyncEdge::End(_)) {
             self.slice_ended(slice.ts, slice.name);
         }
@@ -304,7 +305,8 @@ impl TrackSink for RunMeter {
         let measured = std::mem::take(&mut self.finder).finish(tasks, summary);
         self.run.launch = LaunchSpan::first(&measured, &self.named_ends);
         let launched = self.run.launch.as_ref().and_then(|launch| launch.main_tid);
-        let of_app = measured.frames.iter().filter(|frame| launched.is_none_or(|pid| pid == frame.pid));
+        let of_app =
+            measured.frames.iter().filter(|frame| launched.is_none_or(|main| main.is_main_of(frame.pid)));
         of_app.for_each(|frame| self.run.frames.add(frame.duration_cpu_ns, frame.overrun()));
         let main = self.main_thread(tasks);
         let all = summary.report.last_ts.zip(summary.report.first_ts).map(|(last, first)| (first, last));

@@ -2,15 +2,19 @@
 
 use super::*;
 use crate::formats::{Order, Sink, ftrace_text};
+use crate::ids::{Pid, Tid};
 use crate::tracks::{TrackBuilder, TrackObserver};
 
-/// The main threads of the timelines: their ids are their processes'.
-const SERVER: i32 = 10;
-const APP: i32 = 20;
-const OTHER: i32 = 30;
-const FEED: i32 = 40;
-/// The RenderThread of each app has this id more than its process.
-const RENDER: i32 = 1;
+/// The processes of the timelines.
+const SERVER: Pid = Pid(10);
+const APP: Pid = Pid(20);
+const OTHER: Pid = Pid(30);
+const FEED: Pid = Pid(40);
+
+/// The RenderThread of an app.
+fn render(pid: Pid) -> Tid {
+    Tid(pid.0 + 1)
+}
 
 /// A timeline: marker after marker, in order of time.
 #[derive(Default)]
@@ -18,7 +22,7 @@ struct MarkerTimeline {
     lines: Vec<(u64, String)>,
 }
 
-fn name_of(pid: i32) -> &'static str {
+fn name_of(pid: Pid) -> &'static str {
     match pid {
         SERVER => "system_server",
         APP => "com.example",
@@ -29,8 +33,8 @@ fn name_of(pid: i32) -> &'static str {
 }
 
 impl MarkerTimeline {
-    fn marker(&mut self, us: u64, tid: i32, pid: i32, text: &str) -> &mut MarkerTimeline {
-        let comm = if tid == pid { name_of(pid) } else { "RenderThread" };
+    fn marker(&mut self, us: u64, tid: Tid, pid: Pid, text: &str) -> &mut MarkerTimeline {
+        let comm = if tid.is_main_of(pid) { name_of(pid) } else { "RenderThread" };
         let s = us / 1_000_000;
         let us_part = us % 1_000_000;
         let line = format!("{comm}-{tid} ({pid}) [000] .... {s}.{us_part:06}: tracing_mark_write: {text}\n");
@@ -39,43 +43,43 @@ impl MarkerTimeline {
     }
 
     /// A slice of a thread of a process.
-    fn on(&mut self, tid: i32, pid: i32, us: std::ops::Range<u64>, name: &str) -> &mut MarkerTimeline {
+    fn on(&mut self, tid: Tid, pid: Pid, us: std::ops::Range<u64>, name: &str) -> &mut MarkerTimeline {
         self.marker(us.start, tid, pid, &format!("B|{pid}|{name}"));
         self.marker(us.end, tid, pid, &format!("E|{pid}"))
     }
 
     /// A slice of a process's main thread.
-    fn main(&mut self, pid: i32, us: std::ops::Range<u64>, name: &str) -> &mut MarkerTimeline {
-        self.on(pid, pid, us, name)
+    fn main(&mut self, pid: Pid, us: std::ops::Range<u64>, name: &str) -> &mut MarkerTimeline {
+        self.on(pid.main_thread(), pid, us, name)
     }
 
     fn begin(&mut self, us: u64, name: &str) -> &mut MarkerTimeline {
-        self.marker(us, SERVER, SERVER, &format!("S|{SERVER}|{name}|0"))
+        self.marker(us, SERVER.main_thread(), SERVER, &format!("S|{SERVER}|{name}|0"))
     }
 
     fn end(&mut self, us: u64, name: &str) -> &mut MarkerTimeline {
-        self.marker(us, SERVER, SERVER, &format!("F|{SERVER}|{name}|0"))
+        self.marker(us, SERVER.main_thread(), SERVER, &format!("F|{SERVER}|{name}|0"))
     }
 
     fn instant(&mut self, us: u64, name: &str) -> &mut MarkerTimeline {
-        self.marker(us, SERVER, SERVER, &format!("I|{SERVER}|{name}"))
+        self.marker(us, SERVER.main_thread(), SERVER, &format!("I|{SERVER}|{name}"))
     }
 
     /// Both parts of a frame: the RenderThread begins when the UI thread ends.
-    fn frame(&mut self, pid: i32, us: [u64; 3], number: &str) -> &mut MarkerTimeline {
+    fn frame(&mut self, pid: Pid, us: [u64; 3], number: &str) -> &mut MarkerTimeline {
         let draw = if number.is_empty() { "DrawFrame" } else { "DrawFrames" };
         self.main(pid, us[0]..us[1], &format!("Choreographer#doFrame{number}"));
-        self.on(pid + RENDER, pid, us[1]..us[2], &format!("{draw}{number}"))
+        self.on(render(pid), pid, us[1]..us[2], &format!("{draw}{number}"))
     }
 
     /// The steps of a cold start.
-    fn cold(&mut self, pid: i32, us: u64) -> &mut MarkerTimeline {
+    fn cold(&mut self, pid: Pid, us: u64) -> &mut MarkerTimeline {
         self.main(pid, us..us + 10, "bindApplication");
         self.warm(pid, us + 10)
     }
 
     /// The steps of a warm start.
-    fn warm(&mut self, pid: i32, us: u64) -> &mut MarkerTimeline {
+    fn warm(&mut self, pid: Pid, us: u64) -> &mut MarkerTimeline {
         self.main(pid, us..us + 10, "activityStart");
         self.main(pid, us + 10..us + 20, "activityResume")
     }
@@ -135,7 +139,10 @@ fn android_12_numbers_a_launch_and_says_when_it_is_complete() {
     let launch = &measured.launches[0];
     assert_eq!(launch.rule, Rule::Android12);
     assert_eq!((launch.ttid, launch.ttfd), (Some(170_000), Some(350_000)));
-    assert_eq!((launch.pid, launch.main_tid, launch.render_tid), (Some(20), Some(20), Some(21)));
+    assert_eq!(
+        (launch.pid, launch.main_tid, launch.render_tid),
+        (Some(APP), Some(APP.main_thread()), Some(render(APP)))
+    );
     let stages: Vec<&str> = launch.stages.iter().map(|stage| stage.name.as_str()).collect();
     let expected = ["bindApplication", "activityStart", "activityResume", "Choreographer#doFrame 900"];
     assert_eq!(stages, expected);
@@ -213,7 +220,7 @@ fn processes_that_start_meanwhile_are_no_launches() {
             timeline.instant(290, "launchingActivity#1:completed:com.example");
         }
         for service in 0..10 {
-            timeline.main(100 + service, 95..200, "bindApplication");
+            timeline.main(Pid(100 + service), 95..200, "bindApplication");
         }
         timeline.cold(APP, 110).frame(APP, [150, 160, 280], " 3");
         let measured = timeline.measured();
@@ -229,7 +236,7 @@ fn a_process_that_dies_and_comes_again_has_the_frame_of_its_second_life() {
     let mut timeline = MarkerTimeline::default();
     timeline.begin(100, "launchingActivity#1").cold(APP, 110).end(600, "launchingActivity#1");
     // The second process of the app has another id, and the same name.
-    let again = 40;
+    let again = Pid(40);
     for (us, text) in [
         (300, "B|40|bindApplication"),
         (310, "E|40"),
@@ -244,7 +251,7 @@ fn a_process_that_dies_and_comes_again_has_the_frame_of_its_second_life() {
             format!("com.example-{again} ({again}) [000] .... 0.{us:06}: tracing_mark_write: {text}\n");
         timeline.lines.push((us, line));
     }
-    timeline.on(again + RENDER, again, 410..500, "DrawFrames 9");
+    timeline.on(render(again), again, 410..500, "DrawFrames 9");
     timeline.instant(610, "launchingActivity#1:completed:com.example");
     let measured = timeline.measured();
     assert_eq!(shorts(&measured), [("com.example", COLD, 100, Some(500), None)]);
@@ -331,8 +338,8 @@ fn android_9_has_a_slice_of_cold_and_warm_launches_and_the_resume_of_a_hot_one()
 fn frames_without_numbers_are_joined_by_their_order() {
     let mut timeline = MarkerTimeline::default();
     // The second frame is drawn twice; the third is not drawn; the drawing before the first has no frame.
-    timeline.on(APP + RENDER, APP, 10..20, "DrawFrame").frame(APP, [100, 110, 130], "");
-    timeline.frame(APP, [200, 210, 220], "").on(APP + RENDER, APP, 225..240, "DrawFrame");
+    timeline.on(render(APP), APP, 10..20, "DrawFrame").frame(APP, [100, 110, 130], "");
+    timeline.frame(APP, [200, 210, 220], "").on(render(APP), APP, 225..240, "DrawFrame");
     timeline.main(APP, 300..310, "Choreographer#doFrame");
     let frames = timeline.measured().frames;
     let found: Vec<_> =
@@ -347,8 +354,8 @@ fn frames_with_numbers_are_joined_across_processes_and_in_any_order() {
     timeline.main(APP, 100..110, "Choreographer#doFrame 1").main(OTHER, 100..105, "Choreographer#doFrame 1");
     timeline.main(APP, 120..130, "Choreographer#doFrame 2");
     // The RenderThread is late: it draws the first frame when the second has begun.
-    timeline.on(APP + RENDER, APP, 125..140, "DrawFrames 1").on(APP + RENDER, APP, 141..150, "DrawFrames 2");
-    timeline.on(OTHER + RENDER, OTHER, 106..109, "DrawFrames 1");
+    timeline.on(render(APP), APP, 125..140, "DrawFrames 1").on(render(APP), APP, 141..150, "DrawFrames 2");
+    timeline.on(render(OTHER), OTHER, 106..109, "DrawFrames 1");
     let frames = timeline.measured().frames;
     let found: Vec<_> = frames.iter().map(|f| (f.pid, f.id, f.begin, f.end)).collect();
     let expected = [
@@ -365,9 +372,9 @@ fn frames_with_numbers_are_joined_across_processes_and_in_any_order() {
 #[test]
 fn without_frame_timeline_the_period_of_vsync_is_the_deadline_at_120_hz_and_then_at_60() {
     let mut timeline = MarkerTimeline::default();
-    let flinger = 50;
+    let flinger = Pid(50);
     let vsync = |timeline: &mut MarkerTimeline, us: u64| {
-        timeline.marker(us, flinger, flinger, &format!("C|{flinger}|VSYNC-app|{}", us % 2));
+        timeline.marker(us, flinger.main_thread(), flinger, &format!("C|{flinger}|VSYNC-app|{}", us % 2));
     };
     for tick in 0..5 {
         vsync(&mut timeline, tick * 8_000);
@@ -413,7 +420,7 @@ fn without_the_system_server_a_warm_and_a_hot_launch_begin_with_the_activity() {
 #[test]
 fn what_is_kept_does_not_grow_with_other_markers() {
     let mut finder = Finder::default();
-    let at = crate::tracks::Task { tid: APP, tgid: Some(APP) };
+    let at = crate::tracks::Task { tid: APP.main_thread(), tgid: Some(APP) };
     finder.begin(at, 0, b"bindApplication");
     for number in 0..100_000u64 {
         let name = format!("inflate {number}");
@@ -448,8 +455,8 @@ fn a_launch_and_a_frame_on_tracks_of_their_own_are_found() {
     let mut builder = TrackBuilder::of_markers(FinderSink::default());
     let owners = [
         TrackOwner::Process(SERVER),
-        TrackOwner::Thread { tid: APP, tgid: Some(APP) },
-        TrackOwner::Thread { tid: APP + RENDER, tgid: Some(APP) },
+        TrackOwner::Thread { tid: APP.main_thread(), tgid: Some(APP) },
+        TrackOwner::Thread { tid: render(APP), tgid: Some(APP) },
     ];
     let names: [&[u8]; 3] = [b"system_server", b"com.example", b"RenderThread"];
     for (number, owner) in owners.into_iter().enumerate() {
@@ -477,7 +484,7 @@ fn a_launch_and_a_frame_on_tracks_of_their_own_are_found() {
     let [launch] = &measured.launches[..] else { panic!("{:?}", measured.launches) };
     assert_eq!((launch.package.as_str(), launch.launch_type, launch.cut), ("com.example", HOT, None));
     assert_eq!((launch.begin, launch.duration(), launch.ttid), (100, Some(50), Some(60)));
-    assert_eq!((launch.pid, launch.render_tid), (Some(APP), Some(APP + RENDER)));
+    assert_eq!((launch.pid, launch.render_tid), (Some(APP), Some(render(APP))));
     let [frame] = &measured.frames[..] else { panic!("{:?}", measured.frames) };
     assert_eq!((frame.id, frame.begin, frame.end), (Some(9), 130, 160));
 }

@@ -17,6 +17,7 @@ use crate::formats::art_method::{CallAnomalies, MethodTrace, TracedThread};
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, FormatId, InputSet, OpenedInput, ReadReport, files_of, open_all_with_copies};
+use crate::ids::Pid;
 use crate::output_file::{OutputFile, Readers, SameFile, check_distinct, is_stdout};
 
 /// The number of rows in a table where the request gives none.
@@ -209,8 +210,8 @@ fn matching_threads(trace: ProfileSource<'_, '_>, wanted: &str) -> Vec<bool> {
 /// The index of the main thread: the thread whose id is the process's; without one the thread that is called
 /// `main`; without one the thread with the lowest id. Runtimes from before May 2023 write the kernel's tids,
 /// cut to 16 bits, and the main thread's tid is the pid. Later ones count threads from 1 as they start.
-fn main_thread(threads: &[TracedThread<'_>], pid: Option<i32>) -> Option<usize> {
-    let pid = pid.and_then(|pid| u32::try_from(pid).ok());
+fn main_thread(threads: &[TracedThread<'_>], pid: Option<Pid>) -> Option<usize> {
+    let pid = pid.and_then(|Pid(pid)| u32::try_from(pid).ok());
     let is_process =
         |t: &TracedThread<'_>| !t.reused_id && pid.is_some_and(|pid| t.id == pid || t.id == pid & 0xffff);
     let by_id = || (0..threads.len()).min_by_key(|thread| threads[*thread].id);
@@ -430,7 +431,7 @@ mod tests {
     use super::*;
     use crate::formats::IDENTIFICATIONS;
 
-    fn main_of(threads: &[(u32, &'static str)], pid: Option<i32>) -> Option<&'static str> {
+    fn main_of(threads: &[(u32, &'static str)], pid: Option<Pid>) -> Option<&'static str> {
         let traced = |(id, name): &(u32, &'static str)| TracedThread {
             id: *id,
             name: (*name).into(),
@@ -445,16 +446,19 @@ mod tests {
     #[test]
     fn the_main_thread_is_found_whatever_its_name() {
         assert_eq!(
-            main_of(&[(3_171, "main"), (3_142, "com.example.app")], Some(3_142)),
+            main_of(&[(3_171, "main"), (3_142, "com.example.app")], Some(Pid(3_142))),
             Some("com.example.app")
         );
-        assert_eq!(main_of(&[(9, "x"), (4_464, "cut to 16 bits")], Some(70_000)), Some("cut to 16 bits"));
         assert_eq!(
-            main_of(&[(1, "Signal Catcher"), (2, "main"), (3, "mainloop")], Some(70_000)),
+            main_of(&[(9, "x"), (4_464, "cut to 16 bits")], Some(Pid(70_000))),
+            Some("cut to 16 bits")
+        );
+        assert_eq!(
+            main_of(&[(1, "Signal Catcher"), (2, "main"), (3, "mainloop")], Some(Pid(70_000))),
             Some("main")
         );
         assert_eq!(main_of(&[(4, "worker"), (2, "example.app"), (3, "pool")], None), Some("example.app"));
-        assert_eq!(main_of(&[], Some(1)), None);
+        assert_eq!(main_of(&[], Some(Pid(1))), None);
     }
 
     #[test]

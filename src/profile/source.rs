@@ -18,6 +18,7 @@ use crate::formats::samples::{
     FrameKind, NO_STACK, SampleEvent, SampleFrame, SampleRate, SampleReading, SampleRecording, SampleTables,
     SampleThread,
 };
+use crate::ids::Pid;
 
 /// The data of a profile, with the facts that all outputs share.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +51,7 @@ impl<'t, 'a> ProfileSource<'t, 'a> {
         }
     }
 
-    pub(super) fn pid(self) -> Option<i32> {
+    pub(super) fn pid(self) -> Option<Pid> {
         match self {
             ProfileSource::Calls(trace) => trace.header().pid,
             ProfileSource::Samples(samples) => samples.pid,
@@ -214,7 +215,7 @@ pub(super) struct SampleProfile {
     event: usize,
     pub weight: SampleWeight,
     /// The process of the first thread.
-    pub pid: Option<i32>,
+    pub pid: Option<Pid>,
 }
 
 impl SampleProfile {
@@ -244,7 +245,7 @@ impl SampleProfile {
         let mut sorted: Vec<_> = sums.sums.into_iter().collect();
         sorted.sort_unstable_by_key(|(key, _)| *key);
         let thread = |thread: &SampleThread| TracedThread {
-            id: thread.tid as u32,
+            id: thread.tid.0 as u32,
             name: thread.name.clone().into(),
             declared: true,
             reused_id: false,

@@ -7,6 +7,8 @@ use parquet::data_type::ByteArray;
 
 use super::schema::{ColumnKind, TableColumn, TableSchema};
 
+use crate::ids::{Pid, Tid};
+
 /// One value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'a> {
@@ -38,6 +40,18 @@ impl From<i32> for Cell<'_> {
 
 impl From<u32> for Cell<'_> {
     fn from(value: u32) -> Self {
+        Cell::Int(value.into())
+    }
+}
+
+impl From<Tid> for Cell<'_> {
+    fn from(value: Tid) -> Self {
+        Cell::Int(value.into())
+    }
+}
+
+impl From<Pid> for Cell<'_> {
+    fn from(value: Pid) -> Self {
         Cell::Int(value.into())
     }
 }

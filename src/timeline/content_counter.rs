@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::sink::{Edge, EdgeKind};
 use super::summary::{DataCounts, DataKind};
 use crate::formats::{Event, EventType, ThreadIds, TrackEventCounts, TrackEventKind};
+use crate::ids::Tid;
 use crate::markers::Marker;
 
 /// The facts of an event type that decide how its events are counted.
@@ -58,7 +59,7 @@ impl ContentCounter {
         self.with_flags += u64::from(event.flags != 0);
         self.with_preempt_count += u64::from(event.preempt_count != 0);
         self.wakeups += u64::from(counted.is_wakeup);
-        self.tids.add(event.tid as u64);
+        self.tids.add(event.tid);
         if let Some(field) = counted.marker_text {
             let is_marker = event.text(kind, field).is_some_and(|text| Marker::parse(text).is_some());
             self.markers += u64::from(is_marker);
@@ -71,13 +72,13 @@ impl ContentCounter {
     }
 
     /// Counts a thread that has a method call.
-    pub(super) fn method_thread(&mut self, tid: i32) {
-        self.tids.add(tid as u64);
+    pub(super) fn method_thread(&mut self, tid: Tid) {
+        self.tids.add(tid);
     }
 
     /// Counts the calls that begin with these edges of a thread, whose id is `tid` where it is known, and the
     /// times of the edges.
-    pub(super) fn edges(&mut self, tid: Option<i32>, edges: &[Edge]) {
+    pub(super) fn edges(&mut self, tid: Option<Tid>, edges: &[Edge]) {
         let below = edges.iter().filter(|edge| !edge.ts.is_multiple_of(1000));
         self.below_microsecond += below.count() as u64;
         let enters = edges.iter().filter(|edge| edge.kind == EdgeKind::Enter);

@@ -20,6 +20,7 @@ use crate::clock::{Clock, Snapshots};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::input::Input;
 use crate::formats::{self, Head, OpenError, OpenedInput, Order, ReadReport, Recording};
+use crate::ids::Pid;
 
 /// Why a merge was not done.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +107,7 @@ fn merge_opened(
         }
     };
     let mut recordings: Vec<RecordingInput<'_>> = recordings.into_iter().map(place).collect();
-    let traced: Vec<Option<i32>> = traces.iter().map(|(_, trace)| trace.header().pid).collect();
+    let traced: Vec<Option<Pid>> = traces.iter().map(|(_, trace)| trace.header().pid).collect();
     let scout = if recordings.len() == 1 { out.scout() } else { None };
     let (evidence, duplicates) = gather_evidence(&recordings, &traced, scout)?;
     let mut placed = Vec::new();
@@ -147,7 +148,7 @@ fn kept_before_others(recording: &RecordingInput<'_>) -> Reverse<(bool, u8)> {
 /// recording in the same pass.
 fn gather_evidence(
     recordings: &[RecordingInput<'_>],
-    traced: &[Option<i32>],
+    traced: &[Option<Pid>],
     mut scout: Option<&mut dyn TimelineSink>,
 ) -> io::Result<(Option<KernelEvidence>, DuplicateFilter)> {
     let mut duplicates = DuplicateFilter::default();

@@ -10,6 +10,7 @@ use std::io;
 use super::align::placement::IdentityDoubt;
 use super::summary::{DataCounts, MergeSummary};
 use crate::formats::{Order, Sink, SinkAdapter};
+use crate::ids::{Pid, Tid};
 
 /// A reader broke the contract of [`Sink`]: an event came before what it refers to.
 #[derive(Debug, thiserror::Error)]
@@ -50,9 +51,9 @@ pub struct MethodThread {
     /// them.
     pub index: u32,
     /// The kernel's thread id, where the thread was found.
-    pub tid: Option<i32>,
+    pub tid: Option<Tid>,
     /// The thread's process, where it is known.
-    pub tgid: Option<i32>,
+    pub tgid: Option<Pid>,
     /// The full name as the method trace has it.
     pub name: String,
     /// The id in the method trace.
@@ -337,8 +338,8 @@ mod tests {
         sink.head(&head)?;
         sink.kernel(&Arc::new(Symbolizer::default()))?;
         sink.event_type(EventTypeId(0), &event_type)?;
-        sink.thread(&ThreadInfo { tid: 1, tgid: None, name: None })?;
-        sink.process(&ProcessInfo { pid: 1, ppid: None, name: None, package: None })?;
+        sink.thread(&ThreadInfo { tid: Tid(1), tgid: None, name: None })?;
+        sink.process(&ProcessInfo { pid: Pid(1), ppid: None, name: None, package: None })?;
         sink.event(&event, &event_type)?;
         sink.lost(0, None)?;
         sink.method(MethodId(0), &MethodName { class: "", name: "", signature: "", file: "" })?;

@@ -1,6 +1,7 @@
 //! Inputs of the unit tests, built by hand and not by the product's own writers.
 
 use crate::formats::{Event, EventType, EventTypeId, Field, FieldType, Payload, Value};
+use crate::ids::Tid;
 
 /// One record of a method trace: thread id, method (0 is `a.B.run`, 1 is `a.B.draw`), action (0 enter, 1
 /// exit), CPU time and wall time, both in µs since the start.
@@ -38,7 +39,7 @@ pub(super) fn first_type_event<'a>(ts: u64, values: &'a [Value<'a>]) -> Event<'a
     Event {
         ts,
         cpu: 0,
-        tid: 7,
+        tid: Tid(7),
         kind: EventTypeId(0),
         flags: 0,
         preempt_count: 0,

@@ -150,7 +150,7 @@ fn method_thread(track: &Track<'_>, index: u32) -> MethodThread {
         tid,
         tgid,
         name: if tid.is_some() { owner_name } else { told_name.to_owned() },
-        trace_id: tid.map_or(told_id, |tid| tid as u32),
+        trace_id: tid.map_or(told_id, |tid| tid.0 as u32),
         doubt: None,
         edge_cost_ns: 0,
     }
@@ -159,6 +159,7 @@ fn method_thread(track: &Track<'_>, index: u32) -> MethodThread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::{Pid, Tid};
 
     #[test]
     fn the_name_of_a_method_track_tells_the_thread() {
@@ -169,12 +170,13 @@ mod tests {
             owner,
             kind: TrackKind::Methods,
         };
-        let known = method_thread(&track("Java methods", TrackOwner::Thread { tid: 9, tgid: Some(7) }), 3);
+        let known =
+            method_thread(&track("Java methods", TrackOwner::Thread { tid: Tid(9), tgid: Some(Pid(7)) }), 3);
         assert_eq!(
             (known.tid, known.tgid, known.name.as_str(), known.index),
-            (Some(9), Some(7), "RenderThread", 3)
+            (Some(Tid(9)), Some(Pid(7)), "RenderThread", 3)
         );
-        let unknown = method_thread(&track("Java methods: pool (a) (id 12)", TrackOwner::Process(7)), 0);
+        let unknown = method_thread(&track("Java methods: pool (a) (id 12)", TrackOwner::Process(Pid(7))), 0);
         assert_eq!((unknown.tid, unknown.trace_id, unknown.name.as_str()), (None, 12, "pool (a)"));
     }
 }

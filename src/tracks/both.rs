@@ -10,6 +10,7 @@ use super::{
 };
 use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame};
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ids::{Pid, Tid};
 use crate::timeline::{MergeSummary, MethodThread};
 
 /// Passes each call on to the first sink, and then to the second.
@@ -45,7 +46,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.end(names, at, span, name)
     }
 
-    fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, names: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         self.first.async_edge(names, pid, slice)?;
         self.second.async_edge(names, pid, slice)
     }
@@ -75,7 +76,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.switch(at);
     }
 
-    fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: i32) {
+    fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: Tid) {
         self.first.wake(event, kind, woken);
         self.second.wake(event, kind, woken);
     }
@@ -88,7 +89,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.first.wants_markers_alone() && self.second.wants_markers_alone()
     }
 
-    fn run_begin(&mut self, tid: i32, ts: u64) {
+    fn run_begin(&mut self, tid: Tid, ts: u64) {
         self.first.run_begin(tid, ts);
         self.second.run_begin(tid, ts);
     }

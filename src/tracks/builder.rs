@@ -21,13 +21,14 @@ use crate::formats::{
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ftrace::softirq_name;
 use crate::ftrace::task_state::TaskState;
+use crate::ids::{Pid, Tid};
 use crate::timeline::{
     DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
 };
 
 /// The thread that has a CPU.
 pub(super) struct RunningTask {
-    pub tid: i32,
+    pub tid: Tid,
     /// The time since which the thread has had the CPU, ns.
     pub since: u64,
     pub prio: i64,
@@ -70,14 +71,14 @@ pub(crate) struct TrackBuilder<S> {
     roles: Vec<EventRole>,
     pub(super) tasks: Tasks,
     /// Open slices by thread.
-    pub(super) slices: FxHashMap<i32, OpenSlices>,
+    pub(super) slices: FxHashMap<Tid, OpenSlices>,
     /// The begin of each open asynchronous slice, by process, track (or name) and cookie.
-    pub(super) asyncs: HashMap<(i32, Vec<u8>, i64), u64>,
+    pub(super) asyncs: HashMap<(Pid, Vec<u8>, i64), u64>,
     pub(super) cpus: BTreeMap<u32, RunningTask>,
     /// The state of each thread.
-    pub(super) states: HashMap<i32, OpenState>,
+    pub(super) states: HashMap<Tid, OpenState>,
     /// The time and the sender of each binder transaction that nobody has received yet, by its number.
-    pub(super) binder_sent: HashMap<i64, (u64, i32)>,
+    pub(super) binder_sent: HashMap<i64, (u64, Tid)>,
     /// By CPU: the time of the last event, and the counts of the losses behind it.
     pub(super) cpu_losses: BTreeMap<u32, (u64, Vec<Option<u64>>)>,
     /// Open interrupts by CPU: the time of the begin, and the name.
@@ -194,7 +195,7 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
             return Ok(());
         }
         self.sink.seen(event);
-        if event.tid > 0 && (event.comm.is_some() || event.tgid.is_some()) {
+        if event.tid.is_thread() && (event.comm.is_some() || event.tgid.is_some()) {
             self.tasks.threads.learn(event.tid, event.tgid, event.comm);
         }
         match role {

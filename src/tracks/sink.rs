@@ -8,6 +8,7 @@ use super::thread_names::{Task, Tasks};
 use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackId, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ftrace::task_state::TaskState;
+use crate::ids::{Pid, Tid};
 use crate::timeline::{MergeSummary, MethodId, MethodThread};
 
 /// A period of time, ns.
@@ -22,7 +23,7 @@ pub(crate) struct Span {
 /// The owner of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum CounterScope {
-    Process(i32),
+    Process(Pid),
     Cpu(u32),
     System,
 }
@@ -54,7 +55,7 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     /// A slice that belongs to a process, not to a thread, begins or ends.
-    fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, names: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let _ = (names, pid, slice);
         Ok(())
     }
@@ -81,7 +82,7 @@ pub(crate) trait TrackSink {
         let _ = at;
     }
     /// The thread `woken` is woken, whatever its state: `event` is the wake-up.
-    fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: i32) {
+    fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: Tid) {
         let _ = (event, kind, woken);
     }
     /// Whether the states of threads, the times on CPUs and the arrows are wanted. A sink that follows
@@ -94,7 +95,7 @@ pub(crate) trait TrackSink {
         false
     }
     /// A thread gets a CPU.
-    fn run_begin(&mut self, tid: i32, ts: u64) {
+    fn run_begin(&mut self, tid: Tid, ts: u64) {
         let _ = (tid, ts);
     }
     /// A thread had a CPU.
@@ -213,7 +214,7 @@ pub(crate) trait TrackObserver {
     /// See [`TrackSink::end`].
     fn end(&mut self, at: Task, span: Span, name: &[u8]);
     /// See [`TrackSink::async_edge`].
-    fn async_edge(&mut self, pid: i32, slice: &AsyncSlice<'_>);
+    fn async_edge(&mut self, pid: Pid, slice: &AsyncSlice<'_>);
     /// See [`TrackSink::instant`].
     fn instant(&mut self, ts: u64, name: &[u8]);
     /// See [`TrackSink::counter`].
@@ -267,7 +268,7 @@ impl<S: TrackSink> ObservedSink<S> {
         self.0.end(names, at, span, name)
     }
 
-    pub fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    pub fn async_edge(&mut self, names: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         if let Some(observer) = self.0.observer() {
             observer.async_edge(pid, slice);
         }
@@ -329,10 +330,10 @@ pub(crate) struct CpuSwitch {
     /// ns.
     pub ts: u64,
     pub cpu: u32,
-    pub left: i32,
+    pub left: Tid,
     /// The state in which the thread left the CPU: the bits of `prev_state`.
     pub left_state: u64,
-    pub entered: i32,
+    pub entered: Tid,
     /// The kernel's priority of the thread that gets the CPU: below 100 is real-time, 120 is nice 0.
     pub entered_prio: i64,
 }
@@ -345,7 +346,7 @@ pub(crate) struct ThreadState {
     /// The CPU on which the thread ran.
     pub cpu: Option<u32>,
     /// The thread that ended this state by a wake-up; 0 is the idle task, where an interrupt woke the thread.
-    pub waker: Option<i32>,
+    pub waker: Option<Tid>,
 }
 
 /// The kind of an [`Arrow`].
@@ -361,8 +362,8 @@ pub(crate) enum ArrowKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrow {
     pub kind: ArrowKind,
-    pub from: (u64, i32),
-    pub to: (u64, i32),
+    pub from: (u64, Tid),
+    pub to: (u64, Tid),
 }
 
 /// The begin or the end of an asynchronous slice.
@@ -437,7 +438,7 @@ pub(crate) struct OwnTrack {
 
 impl OwnTrack {
     /// The track's process and thread, as far as it belongs to one.
-    pub fn place(&self) -> (Option<i32>, Option<i32>) {
+    pub fn place(&self) -> (Option<Pid>, Option<Tid>) {
         match self.owner {
             TrackOwner::Thread { tid, tgid } => (tgid, Some(tid)),
             TrackOwner::Process(pid) => (Some(pid), None),

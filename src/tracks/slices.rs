@@ -8,6 +8,7 @@ use super::sink::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OpenMethod, Span, TrackSink,
 };
 use crate::formats::Event;
+use crate::ids::{Pid, Tid};
 use crate::markers::Marker;
 use crate::timeline::{Edge, EdgeKind};
 
@@ -18,7 +19,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         let marker = Marker::parse(text);
         // A marker holds the id of the process that wrote the marker.
         if let Some(pid) = marker.as_ref().and_then(Marker::pid).filter(|pid| *pid > 0) {
-            self.tasks.threads.learn_tgid_if_unknown(event.tid, pid);
+            self.tasks.threads.learn_tgid_if_unknown(event.tid, Pid(pid));
         }
         let at = self.tasks.task(event.tid);
         let edge = |edge, track, name, cookie| AsyncSlice { track, name, cookie, ts, edge };
@@ -43,34 +44,38 @@ impl<S: TrackSink> TrackBuilder<S> {
                 ended
             }
             Some(Marker::AsyncBegin { pid, name, cookie }) => {
-                self.asyncs.insert((pid, name.to_vec(), cookie), ts);
-                self.sink.async_edge(&self.tasks, pid, &edge(AsyncEdge::Begin, None, name, cookie))
+                self.asyncs.insert((Pid(pid), name.to_vec(), cookie), ts);
+                self.sink.async_edge(&self.tasks, Pid(pid), &edge(AsyncEdge::Begin, None, name, cookie))
             }
             Some(Marker::AsyncEnd { pid, name, cookie }) => {
-                let begun = self.asyncs.remove(&(pid, name.to_vec(), cookie));
-                self.sink.async_edge(&self.tasks, pid, &edge(AsyncEdge::End(begun), None, name, cookie))
+                let begun = self.asyncs.remove(&(Pid(pid), name.to_vec(), cookie));
+                self.sink.async_edge(&self.tasks, Pid(pid), &edge(AsyncEdge::End(begun), None, name, cookie))
             }
             Some(Marker::TrackBegin { pid, track, name, cookie }) => {
-                self.asyncs.insert((pid, track.to_vec(), cookie), ts);
-                self.sink.async_edge(&self.tasks, pid, &edge(AsyncEdge::Begin, Some(track), name, cookie))
+                self.asyncs.insert((Pid(pid), track.to_vec(), cookie), ts);
+                self.sink.async_edge(
+                    &self.tasks,
+                    Pid(pid),
+                    &edge(AsyncEdge::Begin, Some(track), name, cookie),
+                )
             }
             Some(Marker::TrackEnd { pid, track, name, cookie }) => {
-                let begun = self.asyncs.remove(&(pid, track.to_vec(), cookie));
+                let begun = self.asyncs.remove(&(Pid(pid), track.to_vec(), cookie));
                 let name = name.unwrap_or(track);
                 self.sink.async_edge(
                     &self.tasks,
-                    pid,
+                    Pid(pid),
                     &edge(AsyncEdge::End(begun), Some(track), name, cookie),
                 )
             }
             Some(Marker::TrackInstant { pid, track, name }) => {
-                self.sink.async_edge(&self.tasks, pid, &edge(AsyncEdge::Instant, Some(track), name, 0))
+                self.sink.async_edge(&self.tasks, Pid(pid), &edge(AsyncEdge::Instant, Some(track), name, 0))
             }
             Some(Marker::Instant { name, .. }) => self.sink.instant(&self.tasks, at, ts, name),
             Some(Marker::Counter { pid, name, value, .. }) => {
                 let name = String::from_utf8_lossy(name);
                 let counter = CounterSample { name: &name, ts, value };
-                self.sink.counter(&self.tasks, CounterScope::Process(pid), counter)
+                self.sink.counter(&self.tasks, CounterScope::Process(Pid(pid)), counter)
             }
             Some(Marker::ClockSync(_)) | None => {
                 self.sink.instant(&self.tasks, at, ts, text.trim_ascii_end())
@@ -107,7 +112,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     /// Ends at `end` the slices that no marker ended. The order is that of the thread ids, so that the same
     /// input always gives the same output.
     pub(super) fn close_slices(&mut self, end: u64) -> io::Result<()> {
-        let open_slices: BTreeMap<i32, _> = std::mem::take(&mut self.slices).into_iter().collect();
+        let open_slices: BTreeMap<Tid, _> = std::mem::take(&mut self.slices).into_iter().collect();
         for (tid, open) in open_slices {
             let mut name_end = open.names.len();
             for (start, from) in open.slices.into_iter().rev() {

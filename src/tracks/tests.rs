@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::clock::Clock;
 use crate::formats::{ReadReport, ftrace_text};
+use crate::ids::{Pid, Tid};
 use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
 /// Two threads of process 7, a wakeup, an interrupt, every kind of marker.
@@ -81,7 +82,15 @@ fn push_methods(sink: &mut dyn TimelineSink, text: &str, thread: &MethodThread) 
 
 fn example_thread() -> MethodThread {
     let name = "main".into();
-    MethodThread { index: 0, tid: Some(7), tgid: Some(7), name, trace_id: 1, doubt: None, edge_cost_ns: 0 }
+    MethodThread {
+        index: 0,
+        tid: Some(Tid(7)),
+        tgid: Some(Pid(7)),
+        name,
+        trace_id: 1,
+        doubt: None,
+        edge_cost_ns: 0,
+    }
 }
 
 fn summary(report: ReadReport) -> MergeSummary {

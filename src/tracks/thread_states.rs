@@ -7,6 +7,7 @@ use super::builder::{OpenState, RunningTask, TrackBuilder};
 use super::sink::{Arrow, ArrowKind, CpuSwitch, Span, ThreadState, TrackSink};
 use crate::formats::{Event, EventType};
 use crate::ftrace::task_state::TaskState;
+use crate::ids::Tid;
 
 impl<S: TrackSink> TrackBuilder<S> {
     /// Handles a `sched_switch`: `prev` are the fields comm, pid and state, `next` the fields comm, pid and
@@ -20,11 +21,11 @@ impl<S: TrackSink> TrackBuilder<S> {
     ) -> io::Result<()> {
         let ts = event.ts;
         let cpu = event.cpu;
-        let tid = |at| event.int(kind, at).unwrap_or(-1) as i32;
+        let tid = |at| event.tid_at(kind, at).unwrap_or(Tid::NONE);
         let left = tid(prev[1]);
         let entered = tid(next[1]);
         for (tid, comm) in [(left, prev[0]), (entered, next[0])] {
-            if tid > 0 {
+            if tid.is_thread() {
                 self.tasks.threads.learn(tid, None, event.text(kind, comm));
             }
         }
@@ -44,7 +45,7 @@ impl<S: TrackSink> TrackBuilder<S> {
 
     /// Passes the time that a thread had a CPU on to the sink.
     fn end_on_cpu(&mut self, cpu: u32, task: &RunningTask, span: Span) -> io::Result<()> {
-        if task.tid <= 0 {
+        if !task.tid.is_thread() {
             return Ok(());
         }
         self.sink.on_cpu(&self.tasks, cpu, self.tasks.task(task.tid), span, task.prio)
@@ -58,7 +59,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         pid: usize,
         comm: usize,
     ) -> io::Result<()> {
-        let tid = event.int(kind, pid).unwrap_or(-1) as i32;
+        let tid = event.tid_at(kind, pid).unwrap_or(Tid::NONE);
         self.tasks.threads.learn(tid, None, event.text(kind, comm));
         self.sink.wake(event, kind, tid);
         if !self.sink.wants_states() {
@@ -67,7 +68,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         let is_runnable = |open: &OpenState| {
             matches!(open.state, TaskState::Running | TaskState::Runnable | TaskState::Preempted)
         };
-        if tid <= 0 || self.states.get(&tid).is_some_and(is_runnable) {
+        if !tid.is_thread() || self.states.get(&tid).is_some_and(is_runnable) {
             return Ok(());
         }
         let ts = event.ts;
@@ -78,7 +79,7 @@ impl<S: TrackSink> TrackBuilder<S> {
 
     /// Handles a `sched_blocked_reason`, which says of what kind the thread's last sleep was.
     pub(super) fn blocked_reason(&mut self, event: &Event<'_>, kind: &EventType, pid: usize, io_wait: usize) {
-        let tid = event.int(kind, pid).unwrap_or(-1) as i32;
+        let tid = event.tid_at(kind, pid).unwrap_or(Tid::NONE);
         if event.int(kind, io_wait) != Some(1) {
             return;
         }
@@ -94,13 +95,13 @@ impl<S: TrackSink> TrackBuilder<S> {
     /// that ended the state by a wake-up.
     fn change_state(
         &mut self,
-        tid: i32,
+        tid: Tid,
         state: TaskState,
         ts: u64,
         cpu: Option<u32>,
-        waker: Option<i32>,
+        waker: Option<Tid>,
     ) -> io::Result<()> {
-        if tid <= 0 {
+        if !tid.is_thread() {
             return Ok(());
         }
         let next = OpenState { state, since: ts, cpu, sleep_before: None };
@@ -129,7 +130,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             self.end_on_cpu(cpu, &task, Span { start: task.since, end, open: true })?;
         }
         // In the order of thread ids, so that the same input always gives the same output.
-        let states: BTreeMap<i32, _> = std::mem::take(&mut self.states).into_iter().collect();
+        let states: BTreeMap<Tid, _> = std::mem::take(&mut self.states).into_iter().collect();
         for (tid, open) in states {
             let at = self.tasks.task(tid);
             if let Some(sleep) = open.sleep_before {

@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::ids::Tid;
+
 /// An occupation of a thread, or a reason of its wait. `docs/why.md` has the rule and the limits of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Cause {
@@ -92,7 +94,7 @@ impl Cause {
 pub(crate) struct Hop {
     pub cause: Cause,
     /// The kernel's thread id.
-    pub tid: i32,
+    pub tid: Tid,
 }
 
 /// The number of a path in [`Paths`]. The empty path is [`Paths::EMPTY`].
@@ -138,8 +140,8 @@ mod tests {
     #[test]
     fn equal_paths_have_one_number() {
         let mut paths = Paths::default();
-        let lock = Hop { cause: Cause::Lock, tid: 1 };
-        let disk = Hop { cause: Cause::Disk, tid: 2 };
+        let lock = Hop { cause: Cause::Lock, tid: Tid(1) };
+        let disk = Hop { cause: Cause::Disk, tid: Tid(2) };
         let locked = paths.longer(Paths::EMPTY, lock);
         let read = paths.longer(locked, disk);
         assert_eq!(paths.longer(locked, disk), read);

@@ -4,6 +4,8 @@
 use super::model::{Model, SchedState, Slice};
 use super::spans::SpanAsked;
 
+use crate::ids::{Pid, Tid};
+
 /// Something that went on during a launch. It may overlap the causes, and other circumstances.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Circumstance {
@@ -146,7 +148,8 @@ const PROCESSES: &[SystemProcess] = &[
 
 impl Model {
     /// The circumstances of a span of the app whose main thread this is.
-    pub(super) fn circumstances(&self, main_tid: i32, span: &SpanAsked) -> Vec<Circumstance> {
+    pub(super) fn circumstances(&self, main_tid: Tid, span: &SpanAsked) -> Vec<Circumstance> {
+        let app = Pid::of_main_thread(main_tid);
         let mut found = Vec::new();
         let within = |slice: &&Slice| slice.start < span.end && slice.end > span.begin;
         let clipped = |slice: &Slice| slice.end.min(span.end).saturating_sub(slice.start.max(span.begin));
@@ -156,7 +159,7 @@ impl Model {
             for (tid, thread) in &self.threads {
                 let counts = match kind.threads {
                     SliceThreads::Main => *tid == main_tid,
-                    SliceThreads::App => self.process(*tid) == Some(main_tid),
+                    SliceThreads::App => self.process(*tid) == Some(app),
                     SliceThreads::All => true,
                 };
                 if counts {
@@ -175,8 +178,7 @@ impl Model {
             let mut ns = 0;
             let mut count = 0;
             for (tid, thread) in &self.threads {
-                let pid = self.process(*tid).unwrap_or(*tid);
-                if !self.tasks.process_name(pid).contains(name)
+                if !self.tasks.process_name(self.tasks.task(*tid).process()).contains(name)
                     && !self.tasks.thread_name(*tid).contains(name)
                 {
                     continue;
@@ -195,7 +197,7 @@ impl Model {
             }
         }
         found.extend(self.method_records(main_tid, span));
-        if self.tasks.packages.get(&main_tid).is_some_and(|package| package.is_debuggable) {
+        if self.tasks.packages.get(&app).is_some_and(|package| package.is_debuggable) {
             found.push(Circumstance {
                 name: "debuggable",
                 words: "the app is debuggable, for which ART runs slower code",
@@ -222,7 +224,7 @@ impl Model {
 
     /// The begins and ends of calls that the main thread recorded, and the least that this took: for each the
     /// thread read its clock. `None` where the method trace does not tell how long a reading takes.
-    fn method_records(&self, main_tid: i32, span: &SpanAsked) -> Option<Circumstance> {
+    fn method_records(&self, main_tid: Tid, span: &SpanAsked) -> Option<Circumstance> {
         let thread = self.threads.get(&main_tid).filter(|thread| thread.call_edge_ns > 0)?;
         let edges = thread.calls.list.iter().flat_map(|call| [call.start, call.end]);
         let count = edges.filter(|ts| (span.begin..=span.end).contains(ts)).count() as u64;

@@ -15,6 +15,7 @@ use super::quotas::Quotas;
 use super::syscalls::SyscallTable;
 use crate::formats::{CLONE_THREAD, Event, EventType, EventTypeId, Head, Value};
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ids::{Pid, Tid};
 use crate::measure::Finder;
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
@@ -55,14 +56,14 @@ pub(crate) struct ModelCollector {
     kept: KeptTime,
     position: Position,
     /// The threads whose last wait may still go on, behind the kept time.
-    waiting: Vec<i32>,
+    waiting: Vec<Tid>,
 }
 
 /// A new thread.
 #[derive(Debug, Clone, Copy)]
 struct Birth {
-    child: i32,
-    parent: i32,
+    child: Tid,
+    parent: Tid,
     /// Whether the child is a thread of its maker's process.
     is_thread: bool,
 }
@@ -71,7 +72,7 @@ struct Birth {
 #[derive(Debug, Clone, Copy)]
 struct LastOnCpu {
     /// The thread that it has.
-    tid: i32,
+    tid: Tid,
     /// Its last event, ns.
     ts: u64,
 }
@@ -167,7 +168,7 @@ impl ModelCollector {
         self.model.cpus.values_mut().for_each(CpuHistory::keep);
         if self.position.moment == Moment::After {
             let asked = self.kept.threads().iter().copied();
-            let goes_on = |tid: &i32| {
+            let goes_on = |tid: &Tid| {
                 let last = self.model.threads.get(tid).and_then(|thread| thread.changes.last());
                 last.is_some_and(|change| !matches!(change.state, SchedState::Running | SchedState::Gone))
             };
@@ -206,7 +207,7 @@ impl ModelCollector {
         !self.has_given_up()
     }
 
-    fn thread(&mut self, tid: i32) -> &mut ThreadHistory {
+    fn thread(&mut self, tid: Tid) -> &mut ThreadHistory {
         self.model.threads.entry(tid).or_default()
     }
 
@@ -216,7 +217,7 @@ impl ModelCollector {
     }
 
     fn mark(&mut self, event: &Event<'_>, kind: MarkKind) {
-        if event.tid > 0 && self.keeps_states(1) {
+        if event.tid.is_thread() && self.keeps_states(1) {
             let keeps_all = self.keeps_all();
             let thread = self.thread(event.tid);
             thread.marks.push(Mark { ts: event.ts, kind });
@@ -230,8 +231,8 @@ impl ModelCollector {
     fn learn_processes(&mut self) {
         let threads = &mut self.model.tasks.threads;
         for Birth { child, parent, is_thread } in std::mem::take(&mut self.births) {
-            let process = if is_thread { threads.tgid(parent) } else { Some(child) };
-            if let Some(process) = process.filter(|_| child > 0) {
+            let process = if is_thread { threads.tgid(parent) } else { Some(Pid::of_main_thread(child)) };
+            if let Some(process) = process.filter(|_| child.is_thread()) {
                 threads.learn_tgid_if_unknown(child, process);
             }
         }
@@ -303,7 +304,7 @@ impl TrackSink for ModelCollector {
         Ok(())
     }
 
-    fn async_edge(&mut self, _: &Tasks, _: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, _: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         self.saw(slice.ts);
         Ok(())
     }
@@ -334,9 +335,9 @@ impl TrackSink for ModelCollector {
         let mut is_first = false;
         let last = self.last_on_cpu.entry(event.cpu).or_insert_with(|| {
             is_first = true;
-            LastOnCpu { tid: 0, ts: event.ts }
+            LastOnCpu { tid: Tid::IDLE, ts: event.ts }
         });
-        if last.tid == 0 && event.tid > 0 {
+        if last.tid == Tid::IDLE && event.tid.is_thread() {
             let thread = self.model.threads.entry(event.tid).or_default();
             let known = thread.changes.last().map(|change| (change.state, change.since));
             if is_first && known.is_none_or(|(state, _)| state == SchedState::Running) {
@@ -361,7 +362,7 @@ impl TrackSink for ModelCollector {
         }
         self.last_on_cpu.insert(at.cpu, LastOnCpu { tid: at.entered, ts: at.ts });
         let keeps_all = self.keeps_all();
-        if at.left > 0 {
+        if at.left.is_thread() {
             let state = SchedState::of_leaving(at.left_state);
             let thread = self.thread(at.left);
             thread.leaves(at.ts, at.cpu, state, first);
@@ -369,7 +370,7 @@ impl TrackSink for ModelCollector {
                 thread.forget_old();
             }
         }
-        if at.entered > 0 {
+        if at.entered.is_thread() {
             self.thread(at.entered).runs(at.ts, at.cpu);
             self.waiting.retain(|tid| *tid != at.entered);
         }
@@ -382,7 +383,7 @@ impl TrackSink for ModelCollector {
         }
     }
 
-    fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: i32) {
+    fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: Tid) {
         self.saw(event.ts);
         if !self.keeps_states(1) {
             return;
@@ -394,7 +395,7 @@ impl TrackSink for ModelCollector {
             from_interrupt: event.flags & IN_INTERRUPT != 0,
             is_new: kind.name == "sched_wakeup_new",
         };
-        if woken > 0 {
+        if woken.is_thread() {
             self.thread(woken).wakes(wake, kind.name == "sched_wakeup");
         }
     }
@@ -449,7 +450,7 @@ impl TrackSink for ModelCollector {
         match collected {
             CollectedEvent::Other => {}
             CollectedEvent::BlockedReason { pid, is_io, caller } => {
-                let tid = event.int(kind, pid).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+                let tid = event.tid_at(kind, pid).unwrap_or_default();
                 let reason = BlockedReason {
                     function: self.function(event, kind, caller),
                     is_io: event.int(kind, is_io) == Some(1),
@@ -472,7 +473,7 @@ impl TrackSink for ModelCollector {
             CollectedEvent::NamedSyscall(call) => self.mark(event, MarkKind::SyscallEnter(call)),
             CollectedEvent::SyscallExit => self.mark(event, MarkKind::SyscallExit),
             CollectedEvent::Fork { child, flags } => {
-                let child = event.int(kind, child).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+                let child = event.tid_at(kind, child).unwrap_or_default();
                 if let Some(flags) = flags.and_then(|flags| event.int(kind, flags)) {
                     let is_thread = flags & CLONE_THREAD != 0;
                     self.births.push(Birth { child, parent: event.tid, is_thread });
@@ -485,12 +486,12 @@ impl TrackSink for ModelCollector {
                     from_interrupt: false,
                     is_new: true,
                 };
-                if child > 0 && self.thread(child).changes.is_empty() {
+                if child.is_thread() && self.thread(child).changes.is_empty() {
                     self.thread(child).wakes(wake, false);
                 }
             }
             CollectedEvent::GroupMove { pid, hierarchy, path } => {
-                let tid = event.int(kind, pid).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+                let tid = event.tid_at(kind, pid).unwrap_or_default();
                 let path = event.text(kind, path).unwrap_or(b"");
                 let hierarchy = event.int(kind, hierarchy).unwrap_or(-1);
                 self.model.quotas.moved(event.ts, tid, hierarchy, path);

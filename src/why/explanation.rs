@@ -11,6 +11,7 @@ use super::circumstances::Circumstance;
 use super::model::Model;
 use super::spans::{self, SpanAsked};
 use super::walk::{CauseWalk, Share, Split, Stretch, SubjectId};
+use crate::ids::{Pid, Tid};
 use crate::measure::LaunchType;
 
 /// Causes below this part of all spans, one in 20, are not worth a note.
@@ -20,7 +21,7 @@ const NOTED_SHARE: u64 = 20;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamedHop {
     pub cause: Cause,
-    pub tid: i32,
+    pub tid: Tid,
     /// The thread's name; empty where it is not known.
     pub thread: String,
     /// The name of its process; empty where it is not known.
@@ -105,16 +106,16 @@ impl Model {
     }
 
     /// The threads whose states are known, by their ids.
-    pub(crate) fn scheduled_threads(&self) -> Vec<i32> {
+    pub(crate) fn scheduled_threads(&self) -> Vec<Tid> {
         let known = self.threads.iter().filter(|(_, thread)| !thread.changes.is_empty());
-        let mut tids: Vec<i32> = known.map(|(tid, _)| *tid).collect();
+        let mut tids: Vec<Tid> = known.map(|(tid, _)| *tid).collect();
         tids.sort_unstable();
         tids
     }
 
     /// Calls `with` for each stretch of a thread's time that has one cause, in the order of time. What is
     /// given is its begin and end, ns, the cause, what it is about, and the thread whose time is the cause.
-    pub(crate) fn stretches(&self, tid: i32, mut with: impl FnMut(u64, u64, Cause, &str, Option<i32>)) {
+    pub(crate) fn stretches(&self, tid: Tid, mut with: impl FnMut(u64, u64, Cause, &str, Option<Tid>)) {
         let launches = &self.measured.launches;
         let is_new = launches
             .iter()
@@ -154,7 +155,7 @@ impl Model {
     }
 
     /// The name of the app of a process, as launches and frames have it; empty where nothing names it.
-    fn app_name(&self, pid: i32) -> Cow<'_, str> {
+    fn app_name(&self, pid: Pid) -> Cow<'_, str> {
         self.measured.names.name(&self.tasks, pid)
     }
 
@@ -170,7 +171,7 @@ impl Model {
     }
 
     /// `RenderThread of com.example.app (real-time), while CPU 3 was idle`.
-    fn ran_instead(&self, tid: i32, prio: Option<i16>, idle_cpu: Option<u32>) -> String {
+    fn ran_instead(&self, tid: Tid, prio: Option<i16>, idle_cpu: Option<u32>) -> String {
         let mut text = self.thread_and_process(tid);
         match prio {
             Some(prio) if prio < 100 => text.push_str(" (real-time)"),
@@ -186,7 +187,7 @@ impl Model {
     }
 
     /// `RenderThread of com.example.app`.
-    fn thread_and_process(&self, tid: i32) -> String {
+    fn thread_and_process(&self, tid: Tid) -> String {
         let thread = self.tasks.thread_name(tid);
         let process = self.process(tid).map(|pid| self.app_name(pid)).unwrap_or_default();
         match (&*thread, &*process) {
@@ -268,7 +269,7 @@ struct CauseJson<'a> {
 struct HopJson<'a> {
     cause: &'static str,
     thread: &'a str,
-    tid: i32,
+    tid: Tid,
     process: Option<&'a str>,
 }
 

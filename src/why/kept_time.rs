@@ -1,5 +1,7 @@
 //! The parts of a timeline of which all is kept, where the spans that are asked about are known beforehand.
 
+use crate::ids::Tid;
+
 /// So much more is kept around a span, ns: what came shortly before it tells for what a thread waits then.
 const MARGIN_NS: u64 = 100_000_000;
 
@@ -10,13 +12,13 @@ pub(crate) struct KeptTime {
     /// In order, without overlaps; `None` is all time.
     parts: Option<Vec<(u64, u64)>>,
     /// The threads whose time is asked about, and how the last wait of each one ended has to be known.
-    threads: Vec<i32>,
+    threads: Vec<Tid>,
 }
 
 impl KeptTime {
     /// The time of these spans (begin and end), and a margin around it. `threads` are those whose time they
     /// may be.
-    pub fn of_spans(spans: impl Iterator<Item = (u64, u64)>, mut threads: Vec<i32>) -> KeptTime {
+    pub fn of_spans(spans: impl Iterator<Item = (u64, u64)>, mut threads: Vec<Tid>) -> KeptTime {
         let around =
             |(begin, end): (u64, u64)| (begin.saturating_sub(MARGIN_NS), end.saturating_add(MARGIN_NS));
         threads.sort_unstable();
@@ -25,7 +27,7 @@ impl KeptTime {
     }
 
     /// Whether all that concerns the time of this thread from `begin` to `end` is kept.
-    pub fn holds(&self, begin: u64, end: u64, tid: i32) -> bool {
+    pub fn holds(&self, begin: u64, end: u64, tid: Tid) -> bool {
         let Some(parts) = &self.parts else { return true };
         let before = parts.partition_point(|(from, _)| *from <= begin);
         let is_within = before.checked_sub(1).is_some_and(|at| parts[at].1 >= end);
@@ -41,7 +43,7 @@ impl KeptTime {
     }
 
     /// The threads whose time is asked about.
-    pub fn threads(&self) -> &[i32] {
+    pub fn threads(&self) -> &[Tid] {
         &self.threads
     }
 }
@@ -125,14 +127,14 @@ mod tests {
     #[test]
     fn parts_that_touch_are_one_and_a_pass_knows_where_it_is() {
         let spans = [(5 * SECOND, 6 * SECOND), (SECOND, 2 * SECOND), (2 * SECOND, 2 * SECOND)];
-        let kept = KeptTime::of_spans(spans.into_iter(), vec![9, 7, 8, 7]);
+        let kept = KeptTime::of_spans(spans.into_iter(), [9, 7, 8, 7].map(Tid).into());
         let margin = MARGIN_NS;
         let parts = [(SECOND - margin, 2 * SECOND + margin), (5 * SECOND - margin, 6 * SECOND + margin)];
-        assert_eq!((kept.parts.as_deref(), kept.threads()), (Some(&parts[..]), &[7, 8, 9][..]));
-        assert!(spans.iter().all(|(begin, end)| kept.holds(*begin, *end, 8)));
-        assert!(!kept.holds(3 * SECOND, 4 * SECOND, 7), "another time");
-        assert!(!kept.holds(SECOND, 3 * SECOND, 7), "a longer time");
-        assert!(!kept.holds(SECOND, 2 * SECOND, 1), "another thread");
+        assert_eq!((kept.parts.as_deref(), kept.threads()), (Some(&parts[..]), &[7, 8, 9].map(Tid)[..]));
+        assert!(spans.iter().all(|(begin, end)| kept.holds(*begin, *end, Tid(8))));
+        assert!(!kept.holds(3 * SECOND, 4 * SECOND, Tid(7)), "another time");
+        assert!(!kept.holds(SECOND, 3 * SECOND, Tid(7)), "a longer time");
+        assert!(!kept.holds(SECOND, 2 * SECOND, Tid(1)), "another thread");
         assert!(kept.overlaps(0, SECOND) && kept.overlaps(2 * SECOND, 4 * SECOND));
         assert!(!kept.overlaps(3 * SECOND, 4 * SECOND) && !kept.overlaps(7 * SECOND, 8 * SECOND));
         let mut position = Position::new(&kept);
@@ -158,7 +160,7 @@ mod tests {
     #[test]
     fn without_spans_beforehand_all_is_kept() {
         let all = KeptTime::default();
-        assert!(all.holds(1, 2, 3) && all.overlaps(1, 2));
+        assert!(all.holds(1, 2, Tid(3)) && all.overlaps(1, 2));
         let mut position = Position::new(&all);
         assert!(!position.advance(u64::MAX - 1, &all));
         assert_eq!(position.moment, Moment::Kept);

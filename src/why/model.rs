@@ -12,6 +12,7 @@ use super::cpu_speed::CpuSpeeds;
 use super::kept_time::KeptTime;
 use super::quotas::Quotas;
 use crate::ftrace::task_state::TaskState;
+use crate::ids::Tid;
 use crate::measure::Measured;
 use crate::trace_dat::{EventCost, MachineFacts};
 use crate::tracks::Tasks;
@@ -92,7 +93,7 @@ impl SchedState {
 pub(super) struct Wake {
     pub ts: u64,
     /// The thread that was current where the wake-up came from; 0 is the idle task.
-    pub waker: i32,
+    pub waker: Tid,
     /// The CPU where it came from.
     pub cpu: u32,
     /// Whether it came from an interrupt, so that the waker is a bystander.
@@ -127,7 +128,7 @@ impl StateChange {
 /// A [`Wake`] without its time, which is that of the change.
 #[derive(Debug, Clone, Copy)]
 struct StoredWake {
-    waker: i32,
+    waker: Tid,
     cpu: u16,
     from_interrupt: bool,
     is_new: bool,
@@ -401,7 +402,7 @@ impl ThreadHistory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CpuChange {
     pub since: u64,
-    pub tid: i32,
+    pub tid: Tid,
     /// The kernel's priority of the thread, where it is known: below 100 is real-time, 120 is nice 0.
     pub prio: Option<i16>,
 }
@@ -459,7 +460,7 @@ impl CpuHistory {
     pub fn idle_ns(&self, from: u64, to: u64) -> u64 {
         let mut ns = 0;
         self.parts(from, to, |begin, end, change| {
-            if change.is_some_and(|change| change.tid == 0) {
+            if change.is_some_and(|change| change.tid == Tid::IDLE) {
                 ns += end - begin;
             }
         });
@@ -477,7 +478,7 @@ impl CpuHistory {
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     pub(super) names: Names,
-    pub(super) threads: FxHashMap<i32, ThreadHistory>,
+    pub(super) threads: FxHashMap<Tid, ThreadHistory>,
     pub(super) cpus: BTreeMap<u32, CpuHistory>,
     pub(super) reasons: Vec<BlockedReason>,
     pub(super) speeds: CpuSpeeds,
@@ -490,7 +491,7 @@ pub(crate) struct Model {
     pub(super) facts: Option<Arc<MachineFacts>>,
     pub(super) quotas: Quotas,
     /// The CPUs that a thread may use, where these are not all.
-    pub(super) affinities: FxHashMap<i32, Vec<u32>>,
+    pub(super) affinities: FxHashMap<Tid, Vec<u32>>,
     /// Whether interrupts were recorded.
     pub(super) has_interrupts: bool,
     /// The times of the first and of the last event.

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::ids::{Pid, Tid};
 use crate::trace_dat::{CpuQuota, MachineFacts};
 
 /// A control group that had used up its quota during the recording.
@@ -32,11 +33,11 @@ impl ThrottledGroup {
 pub(super) struct Quotas {
     groups: Vec<ThrottledGroup>,
     /// By thread: from each time on the number of its group, where that has a quota.
-    moves: FxHashMap<i32, Vec<(u64, Option<usize>)>>,
+    moves: FxHashMap<Tid, Vec<(u64, Option<usize>)>>,
     /// The makers of new threads, and when.
-    makers: FxHashMap<i32, (i32, u64)>,
+    makers: FxHashMap<Tid, (Tid, u64)>,
     /// The groups of processes at the end of the recording.
-    last: FxHashMap<i32, usize>,
+    last: FxHashMap<Pid, usize>,
 }
 
 /// How far the makers of a process are followed.
@@ -54,7 +55,7 @@ impl Quotas {
     }
 
     /// A thread is moved to a group: `cgroup_attach_task`.
-    pub fn moved(&mut self, ts: u64, tid: i32, hierarchy: i64, path: &[u8]) {
+    pub fn moved(&mut self, ts: u64, tid: Tid, hierarchy: i64, path: &[u8]) {
         if self.groups.iter().any(|group| group.hierarchy == hierarchy) {
             let fits = |group: &ThrottledGroup| group.hierarchy == hierarchy && group.path.as_bytes() == path;
             self.moves.entry(tid).or_default().push((ts, self.groups.iter().position(fits)));
@@ -62,7 +63,7 @@ impl Quotas {
     }
 
     /// A thread comes to be in the group of its maker.
-    pub fn born(&mut self, ts: u64, child: i32, maker: i32) {
+    pub fn born(&mut self, ts: u64, child: Tid, maker: Tid) {
         if !self.groups.is_empty() {
             self.makers.insert(child, (maker, ts));
         }
@@ -70,12 +71,12 @@ impl Quotas {
 
     /// Whether a thread that is ready and does not run for `ns` from `ts` on is kept from it by the quota of
     /// its group. `process` gives the process of a thread.
-    pub fn bars(&self, tid: i32, ts: u64, ns: u64, process: impl Fn(i32) -> Option<i32>) -> bool {
+    pub fn bars(&self, tid: Tid, ts: u64, ns: u64, process: impl Fn(Tid) -> Option<Pid>) -> bool {
         let group = self.group(tid, ts, process).and_then(|group| self.groups.get(group));
         group.is_some_and(|group| ns >= group.shortest_wait.max(1))
     }
 
-    fn group(&self, tid: i32, ts: u64, process: impl Fn(i32) -> Option<i32>) -> Option<usize> {
+    fn group(&self, tid: Tid, ts: u64, process: impl Fn(Tid) -> Option<Pid>) -> Option<usize> {
         if self.groups.is_empty() {
             return None;
         }
@@ -83,7 +84,8 @@ impl Quotas {
         let mut ts = ts;
         for _ in 0..MAX_GENERATIONS {
             let process = process(tid);
-            for member in [Some(tid), process].into_iter().flatten() {
+            let main = process.map(Pid::main_thread);
+            for member in [Some(tid), main].into_iter().flatten() {
                 let before = self
                     .moves
                     .get(&member)
@@ -92,11 +94,13 @@ impl Quotas {
                     return *group;
                 }
             }
-            let maker = self.makers.get(&process.unwrap_or(tid)).or_else(|| self.makers.get(&tid));
+            let maker = self.makers.get(&main.unwrap_or(tid)).or_else(|| self.makers.get(&tid));
             let Some((maker, born)) = maker.filter(|(_, born)| *born <= ts) else {
-                let is_moved = |tid: i32| self.moves.contains_key(&tid);
+                let is_moved = |tid: Tid| self.moves.contains_key(&tid);
                 return match process {
-                    Some(process) if !is_moved(process) && !is_moved(tid) => self.last.get(&process).copied(),
+                    Some(process) if !is_moved(process.main_thread()) && !is_moved(tid) => {
+                        self.last.get(&process).copied()
+                    }
                     _ => None,
                 };
             };
@@ -111,7 +115,7 @@ impl Quotas {
 mod tests {
     use super::*;
 
-    fn facts(processes: Vec<i32>) -> MachineFacts {
+    fn facts(processes: Vec<Pid>) -> MachineFacts {
         let quota = CpuQuota {
             hierarchy: 1,
             path: "/slow".into(),
@@ -129,25 +133,25 @@ mod tests {
     #[test]
     fn a_thread_belongs_to_the_group_that_it_or_its_maker_was_moved_to() {
         let mut quotas = Quotas::new(Some(&facts(Vec::new())));
-        quotas.moved(100, 7, 1, b"/slow");
-        quotas.moved(100, 9, 2, b"/slow");
-        quotas.born(200, 8, 7);
-        quotas.moved(300, 7, 1, b"/");
-        let process = |tid: i32| Some(if tid == 70 { 7 } else { tid });
-        assert!(quotas.bars(7, 150, NS, process));
-        assert!(quotas.bars(70, 150, NS, process), "a thread of the process");
-        assert!(!quotas.bars(7, 150, NS / 2, process), "others ran as long");
-        assert!(!quotas.bars(7, 50, NS, process), "not in the group yet");
-        assert!(!quotas.bars(7, 350, NS, process), "not in the group any more");
-        assert!(quotas.bars(8, 350, NS, process), "born in the group");
-        assert!(!quotas.bars(9, 150, NS, process), "a group of another hierarchy");
+        quotas.moved(100, Tid(7), 1, b"/slow");
+        quotas.moved(100, Tid(9), 2, b"/slow");
+        quotas.born(200, Tid(8), Tid(7));
+        quotas.moved(300, Tid(7), 1, b"/");
+        let process = |tid: Tid| Some(if tid == Tid(70) { Pid(7) } else { Pid::of_main_thread(tid) });
+        assert!(quotas.bars(Tid(7), 150, NS, process));
+        assert!(quotas.bars(Tid(70), 150, NS, process), "a thread of the process");
+        assert!(!quotas.bars(Tid(7), 150, NS / 2, process), "others ran as long");
+        assert!(!quotas.bars(Tid(7), 50, NS, process), "not in the group yet");
+        assert!(!quotas.bars(Tid(7), 350, NS, process), "not in the group any more");
+        assert!(quotas.bars(Tid(8), 350, NS, process), "born in the group");
+        assert!(!quotas.bars(Tid(9), 150, NS, process), "a group of another hierarchy");
     }
 
     #[test]
     fn a_process_that_nothing_moved_is_in_the_group_that_it_has_at_the_end() {
-        let quotas = Quotas::new(Some(&facts(vec![7])));
-        assert!(quotas.bars(70, 150, NS, |_| Some(7)));
-        assert!(!quotas.bars(70, 150, NS, |_| None));
-        assert!(!Quotas::new(None).bars(70, 150, NS, |_| Some(7)));
+        let quotas = Quotas::new(Some(&facts(vec![Pid(7)])));
+        assert!(quotas.bars(Tid(70), 150, NS, |_| Some(Pid(7))));
+        assert!(!quotas.bars(Tid(70), 150, NS, |_| None));
+        assert!(!Quotas::new(None).bars(Tid(70), 150, NS, |_| Some(Pid(7))));
     }
 }

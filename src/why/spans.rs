@@ -2,6 +2,7 @@
 
 use super::kept_time::KeptTime;
 use super::model::{Model, Slices, ThreadHistory};
+use crate::ids::Tid;
 use crate::measure::{Frame, Launch, LaunchType, Measured};
 
 /// A question about a timeline.
@@ -31,7 +32,7 @@ impl Question {
     pub(crate) fn kept_time(&self, measured: Measured) -> KeptTime {
         let of_launches = measured.launches.iter().filter_map(|launch| launch.main_tid);
         let of_frames = measured.frames.iter().flat_map(|frame| [frame.ui_tid, frame.render_tid]);
-        let threads: Vec<i32> = of_launches.chain(of_frames).collect();
+        let threads: Vec<Tid> = of_launches.chain(of_frames).collect();
         let model = Model { measured, ..Model::default() };
         let spans = match self {
             Question::Slice(_) | Question::Method(_) | Question::Stretch { .. } => {
@@ -62,15 +63,15 @@ pub(crate) struct SpanAsked {
     pub begin: u64,
     pub end: u64,
     /// The thread whose time counts up to a moment; the last one up to the end.
-    pub threads: Vec<(i32, u64)>,
+    pub threads: Vec<(Tid, u64)>,
     /// The app's main thread, where the span is a launch, and whether its process came to be in it.
-    pub launched: Option<(i32, bool)>,
+    pub launched: Option<(Tid, bool)>,
     /// Time to initial display, and how late a frame was.
     pub detail: String,
 }
 
 impl SpanAsked {
-    fn of_thread(what: String, tid: i32, begin: u64, end: u64) -> SpanAsked {
+    fn of_thread(what: String, tid: Tid, begin: u64, end: u64) -> SpanAsked {
         SpanAsked { what, begin, end, threads: vec![(tid, end)], launched: None, detail: String::new() }
     }
 
@@ -192,7 +193,7 @@ impl Model {
     /// The time of each thread whose states are known, from the first event to the last.
     pub(crate) fn every_thread(&self) -> Vec<SpanAsked> {
         let (begin, end) = self.extent;
-        let of = |tid: i32| SpanAsked::of_thread(self.thread_words(tid), tid, begin, end);
+        let of = |tid: Tid| SpanAsked::of_thread(self.thread_words(tid), tid, begin, end);
         self.scheduled_threads().into_iter().map(of).collect()
     }
 
@@ -206,7 +207,7 @@ impl Model {
         }
         let mut longest = Vec::new();
         for (tid, thread) in &self.threads {
-            if self.process(*tid) == Some(*tid) {
+            if self.is_main(*tid) {
                 let outermost =
                     thread.slices.list.iter().filter(|slice| thread.slices.outwards(slice).count() == 1);
                 longest.extend(outermost.filter(|slice| slice.end < u64::MAX).map(|slice| {
@@ -328,10 +329,10 @@ impl Model {
         if begin >= end {
             return Err(NothingAsked::Time);
         }
-        let by_number = thread.parse::<i32>().ok().filter(|tid| self.threads.contains_key(tid));
-        let named = |tid: &&i32| self.tasks.thread_name(**tid) == thread;
+        let by_number = thread.parse::<Tid>().ok().filter(|tid| self.threads.contains_key(tid));
+        let named = |tid: &&Tid| self.tasks.thread_name(**tid) == thread;
         // Of several threads of one name, the one that did most.
-        let events = |tid: &&i32| {
+        let events = |tid: &&Tid| {
             self.threads.get(*tid).map_or(0, |thread| thread.changes.len() + thread.slices.list.len())
         };
         let by_name = || self.threads.keys().filter(named).max_by_key(|tid| (events(tid), **tid)).copied();
@@ -339,11 +340,11 @@ impl Model {
         Ok(vec![SpanAsked::of_thread(format!("thread {}", self.thread_words(tid)), tid, begin, end)])
     }
 
-    fn slice_words(&self, tid: i32, name: &str) -> String {
+    fn slice_words(&self, tid: Tid, name: &str) -> String {
         format!("{name} on {}", self.thread_words(tid))
     }
 
-    fn thread_words(&self, tid: i32) -> String {
+    fn thread_words(&self, tid: Tid) -> String {
         match &*self.tasks.thread_name(tid) {
             "" => tid.to_string(),
             name => format!("{name} ({tid})"),
@@ -357,7 +358,7 @@ fn launch_span(launch: &Launch) -> SpanAsked {
     let cut = launch.cut.map_or(String::new(), |cut| format!(", cut at its {}", cut.name()));
     let ttid = launch.ttid.map(|ns| format!("TTID {}", ms(ns)));
     let ttfd = launch.ttfd.map(|ns| format!("TTFD {}", ms(ns)));
-    let tid = launch.main_tid.unwrap_or(-1);
+    let tid = launch.main_tid.unwrap_or(Tid::NONE);
     SpanAsked {
         what: format!("launch of {}{launch_type}{cut}", launch.package),
         begin: launch.begin,

@@ -6,23 +6,24 @@ use super::quotas::Quotas;
 use super::spans::SpanAsked;
 use super::*;
 use crate::formats::{Order, ftrace_text};
+use crate::ids::{Pid, Tid};
 use crate::trace_dat::{CpuQuota, EventCost, MachineFacts};
 use crate::tracks::TrackBuilder;
 
-const MAIN: i32 = 100;
-const WORKER: i32 = 101;
-const SERVER: i32 = 200;
+const MAIN: Tid = Tid(100);
+const WORKER: Tid = Tid(101);
+const SERVER: Tid = Tid(200);
 /// The main thread of an app with a name that the kernel cuts.
-const FEED: i32 = 300;
-const IDLE: i32 = 0;
+const FEED: Tid = Tid(300);
+const IDLE: Tid = Tid::IDLE;
 /// A thread whose process is not known.
-const STRANGER: i32 = 900;
+const STRANGER: Tid = Tid(900);
 
 /// Lines of a text trace. Times are µs.
 #[derive(Default)]
 struct Lines(Vec<(u64, String)>);
 
-fn name(tid: i32) -> String {
+fn name(tid: Tid) -> String {
     match tid {
         IDLE => "<idle>".into(),
         MAIN => "main".into(),
@@ -33,17 +34,17 @@ fn name(tid: i32) -> String {
     }
 }
 
-fn process(tid: i32) -> i32 {
-    tid / 100 * 100
+fn process(tid: Tid) -> Pid {
+    Pid(tid.0 / 100 * 100)
 }
 
 impl Lines {
-    fn add(&mut self, us: u64, cpu: u32, tid: i32, flags: &str, event: &str) -> &mut Lines {
+    fn add(&mut self, us: u64, cpu: u32, tid: Tid, flags: &str, event: &str) -> &mut Lines {
         let secs = us / 1_000_000;
         let micros = us % 1_000_000;
         let tgid = match tid {
             IDLE | STRANGER => "-----".to_owned(),
-            tid => format!("{:5}", process(tid)),
+            tid => format!("{:5}", process(tid).0),
         };
         let line = format!("{}-{tid} ({tgid}) [{cpu:03}] {flags} {secs}.{micros:06}: {event}\n", name(tid));
         self.0.push((us, line));
@@ -51,7 +52,7 @@ impl Lines {
     }
 
     /// `left` leaves the CPU in this state, and `entered` gets it.
-    fn switch(&mut self, us: u64, cpu: u32, left: i32, state: &str, entered: i32) -> &mut Lines {
+    fn switch(&mut self, us: u64, cpu: u32, left: Tid, state: &str, entered: Tid) -> &mut Lines {
         let from = name(left).replace("<idle>", "swapper");
         let to = name(entered).replace("<idle>", "swapper");
         let event = format!(
@@ -60,25 +61,25 @@ impl Lines {
         self.add(us, cpu, left, "d..2", &event)
     }
 
-    fn waking(&mut self, us: u64, cpu: u32, waker: i32, woken: i32) -> &mut Lines {
+    fn waking(&mut self, us: u64, cpu: u32, waker: Tid, woken: Tid) -> &mut Lines {
         self.wake(us, cpu, waker, woken, "d..2", "sched_waking")
     }
 
     /// A wake-up while a hard interrupt is served.
-    fn waking_by_interrupt(&mut self, us: u64, cpu: u32, woken: i32) -> &mut Lines {
+    fn waking_by_interrupt(&mut self, us: u64, cpu: u32, woken: Tid) -> &mut Lines {
         self.wake(us, cpu, IDLE, woken, "d.h2", "sched_waking")
     }
 
-    fn wake(&mut self, us: u64, cpu: u32, waker: i32, woken: i32, flags: &str, event: &str) -> &mut Lines {
+    fn wake(&mut self, us: u64, cpu: u32, waker: Tid, woken: Tid, flags: &str, event: &str) -> &mut Lines {
         let event = format!("{event}: comm={} pid={woken} prio=120 target_cpu={cpu:03}", name(woken));
         self.add(us, cpu, waker, flags, &event)
     }
 
-    fn marker(&mut self, us: u64, cpu: u32, tid: i32, text: &str) -> &mut Lines {
+    fn marker(&mut self, us: u64, cpu: u32, tid: Tid, text: &str) -> &mut Lines {
         self.add(us, cpu, tid, "....", &format!("tracing_mark_write: {text}"))
     }
 
-    fn slice(&mut self, us: std::ops::Range<u64>, cpu: u32, tid: i32, name: &str) -> &mut Lines {
+    fn slice(&mut self, us: std::ops::Range<u64>, cpu: u32, tid: Tid, name: &str) -> &mut Lines {
         let pid = process(tid);
         self.marker(us.start, cpu, tid, &format!("B|{pid}|{name}"));
         self.marker(us.end, cpu, tid, &format!("E|{pid}"))
@@ -201,7 +202,7 @@ fn a_thread_whose_group_is_throttled_is_so_while_others_run() {
     let mut model = lines.model();
     assert_eq!((of("throttled", &model), of("runnable", &model)), (13_000, 11_000));
     let quota = CpuQuota { throttled: 2, throttled_ns: 16_000_000, period_us: 20_000, ..CpuQuota::default() };
-    let quota = CpuQuota { processes: vec![MAIN], ..quota };
+    let quota = CpuQuota { processes: vec![process(MAIN)], ..quota };
     model.quotas = Quotas::new(Some(&MachineFacts { quotas: vec![quota], ..MachineFacts::default() }));
     assert_eq!((of("throttled", &model), of("runnable", &model)), (23_000, 1000));
 }
@@ -234,7 +235,7 @@ fn a_cpu_that_idled_while_a_thread_was_ready_is_named() {
 
 #[test]
 fn a_wake_up_by_a_thread_of_an_unknown_process_is_no_message() {
-    let woken_by = |waker: i32| {
+    let woken_by = |waker: Tid| {
         let mut lines = Lines::default();
         lines.switch(500, 0, IDLE, "R", MAIN).switch(500, 1, IDLE, "R", waker);
         lines.slice(1000..10_000, 0, MAIN, "work").switch(2000, 0, MAIN, "S", IDLE);
@@ -413,25 +414,25 @@ fn random_events(seed: u64, count: usize, step: u64) -> Lines {
     for _ in 0..count {
         us += random.below(4) * step;
         let cpu = random.below(3) as usize;
-        let tid = [IDLE, MAIN, WORKER, SERVER, 201, 300][random.below(6) as usize];
+        let tid = [IDLE, MAIN, WORKER, SERVER, Tid(201), FEED][random.below(6) as usize];
         let state = ["S", "D", "R", "R+", "X"][random.below(5) as usize];
         match random.below(5) {
             0 | 1 => {
                 lines.switch(us, cpu as u32, on_cpu[cpu], state, tid);
                 on_cpu[cpu] = tid;
             }
-            2 => _ = lines.waking(us, cpu as u32, on_cpu[cpu], tid.max(1)),
-            3 => _ = lines.waking_by_interrupt(us, cpu as u32, tid.max(1)),
+            2 => _ = lines.waking(us, cpu as u32, on_cpu[cpu], tid.max(Tid(1))),
+            3 => _ = lines.waking_by_interrupt(us, cpu as u32, tid.max(Tid(1))),
             _ => {
                 let text = if random.below(2) == 0 { "B|100|x" } else { "E|100" };
-                lines.marker(us, cpu as u32, on_cpu[cpu].max(1), text);
+                lines.marker(us, cpu as u32, on_cpu[cpu].max(Tid(1)), text);
             }
         }
     }
     lines
 }
 
-fn span_of(tid: i32, begin: u64, end: u64) -> SpanAsked {
+fn span_of(tid: Tid, begin: u64, end: u64) -> SpanAsked {
     let threads = vec![(tid, end)];
     SpanAsked { what: String::new(), begin, end, threads, launched: None, detail: String::new() }
 }

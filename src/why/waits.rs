@@ -6,6 +6,8 @@
 use super::cause::Cause;
 use super::model::{MARKS_BEFORE, MarkKind, Model, SchedState, StateChange, Syscall, ThreadHistory, Wake};
 
+use crate::ids::{Pid, Tid};
+
 /// The cause of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wait<'m> {
@@ -13,7 +15,7 @@ pub(super) struct Wait<'m> {
     /// A file, a function of the kernel, a marker.
     pub subject: Subject<'m>,
     /// The thread whose time explains the wait in turn.
-    pub follow: Option<i32>,
+    pub follow: Option<Tid>,
 }
 
 /// The subject of a cause.
@@ -25,12 +27,12 @@ pub(super) enum Subject<'m> {
     /// A text of ours.
     Fixed(&'static str),
     /// A thread, by its id.
-    Thread(i32),
+    Thread(Tid),
 }
 
 /// A wait of a thread: its state, and the wake-up that ended it.
 pub(super) struct WaitAt<'m> {
-    pub tid: i32,
+    pub tid: Tid,
     pub thread: &'m ThreadHistory,
     pub start: u64,
     pub change: &'m StateChange,
@@ -157,7 +159,7 @@ impl Model {
 
     /// Whether a wake-up came from an interrupt: then the waker is a bystander.
     pub(super) fn is_device(&self, wake: &Wake) -> bool {
-        wake.waker <= 0 || wake.from_interrupt || self.device(wake).is_some()
+        !wake.waker.is_thread() || wake.from_interrupt || self.device(wake).is_some()
     }
 
     /// The device whose interrupt was served on the waker's CPU.
@@ -187,7 +189,7 @@ impl Model {
     }
 
     /// For what a thread waits that `waker` wakes, where nothing but the processes of the two tells it.
-    pub(super) fn woken_by(&self, waker: i32, woken: i32) -> Cause {
+    pub(super) fn woken_by(&self, waker: Tid, woken: Tid) -> Cause {
         match (self.process(waker), self.process(woken)) {
             (Some(waker), Some(woken)) if waker == woken => Cause::Lock,
             (Some(_), Some(_)) => Cause::Ipc,
@@ -195,16 +197,16 @@ impl Model {
         }
     }
 
-    pub(super) fn process(&self, tid: i32) -> Option<i32> {
+    pub(super) fn process(&self, tid: Tid) -> Option<Pid> {
         self.tasks.threads.tgid(tid)
     }
 
-    fn is_main(&self, tid: i32) -> bool {
-        self.process(tid) == Some(tid)
+    pub(super) fn is_main(&self, tid: Tid) -> bool {
+        self.process(tid).is_some_and(|process| tid.is_main_of(process))
     }
 
     /// Whether a thread of SurfaceFlinger woke the app for its next frame.
-    fn is_vsync(&self, waker: i32, woken: i32) -> bool {
+    fn is_vsync(&self, waker: Tid, woken: Tid) -> bool {
         let name = self.tasks.thread_name(waker);
         let is_source =
             matches!(&*name, "app" | "appSf" | "sf" | "TimerDispatch" | "EventThread" | "DispSync");

@@ -10,6 +10,8 @@ use super::cause::{Cause, Hop, PathId, Paths};
 use super::model::{CpuChange, Model, NameId, SchedState, ThreadHistory};
 use super::waits::{Subject, WaitAt, is_kernel_worker, is_tracer, running_marker};
 
+use crate::ids::Tid;
+
 /// How many threads a path may lead over. What lies further is unexplained.
 const MAX_HOPS: usize = 32;
 /// A thread that is ready while its CPU idles for longer than this, ns, may not run: its group is
@@ -29,11 +31,11 @@ pub(super) enum SubjectId {
     None,
     Name(NameId),
     /// A thread, by its id.
-    Thread(i32),
+    Thread(Tid),
     /// A thread that had the CPU, by its id and the kernel's priority of it, while another CPU that the ready
     /// thread may use was idle.
     Ran {
-        tid: i32,
+        tid: Tid,
         prio: Option<i16>,
         idle_cpu: Option<u32>,
     },
@@ -93,7 +95,7 @@ struct Ready {
 /// A part of a thread's time that is to be split.
 #[derive(Debug, Clone, Copy)]
 struct ThreadStretch {
-    tid: i32,
+    tid: Tid,
     from: u64,
     to: u64,
     path: PathId,
@@ -108,14 +110,14 @@ pub(super) struct Stretch {
     pub cause: Cause,
     pub subject: SubjectId,
     /// The thread whose time is the cause.
-    pub follow: Option<i32>,
+    pub follow: Option<Tid>,
 }
 
 /// Splits spans of a model.
 pub(super) struct CauseWalk<'m> {
     model: &'m Model,
     /// A thread that came to be in the span.
-    new_thread: Option<i32>,
+    new_thread: Option<Tid>,
     split: Split,
     /// The stretches of one thread, where nothing is followed to other threads.
     stretches: Option<Vec<Stretch>>,
@@ -125,13 +127,13 @@ pub(super) struct CauseWalk<'m> {
 }
 
 impl<'m> CauseWalk<'m> {
-    pub fn new(model: &'m Model, new_thread: Option<i32>) -> CauseWalk<'m> {
+    pub fn new(model: &'m Model, new_thread: Option<Tid>) -> CauseWalk<'m> {
         CauseWalk { model, new_thread, split: Split::default(), stretches: None, todo: Vec::new() }
     }
 
     /// The stretches of a thread from `from` to `to`, in the order of time. Threads for which it waited are
     /// not followed. Running time has no subject: its methods and slices are not looked up.
-    pub fn stretches(model: &'m Model, tid: i32, is_new: bool, from: u64, to: u64) -> Vec<Stretch> {
+    pub fn stretches(model: &'m Model, tid: Tid, is_new: bool, from: u64, to: u64) -> Vec<Stretch> {
         let mut walk = CauseWalk::new(model, is_new.then_some(tid));
         walk.stretches = Some(Vec::new());
         walk.explain(tid, from, to);
@@ -146,7 +148,7 @@ impl<'m> CauseWalk<'m> {
     }
 
     /// Splits the time of a thread from `from` to `to`, ns.
-    pub fn explain(&mut self, tid: i32, from: u64, to: u64) {
+    pub fn explain(&mut self, tid: Tid, from: u64, to: u64) {
         self.todo.push(ThreadStretch { tid, from, to, path: Paths::EMPTY, hops: 0 });
         while let Some(part) = self.todo.pop() {
             self.explain_part(part);
@@ -241,7 +243,7 @@ impl<'m> CauseWalk<'m> {
     }
 
     /// Goes on with what `waker` did from `from` to `to`, for which the part's thread waited.
-    fn follow(&mut self, part: ThreadStretch, cause: Cause, waker: i32, from: u64, to: u64) {
+    fn follow(&mut self, part: ThreadStretch, cause: Cause, waker: Tid, from: u64, to: u64) {
         let hop = Hop { cause, tid: part.tid };
         if part.hops >= MAX_HOPS {
             return self.leaf(
@@ -292,7 +294,7 @@ impl<'m> CauseWalk<'m> {
             return self.leaf(part, Cause::Runnable, SubjectId::None, from, to);
         };
         cpu.parts(from, to, |begin, end, change| match change {
-            Some(change) if change.tid == 0 => {
+            Some(change) if change.tid == Tid::IDLE => {
                 self.leaf(part, Cause::Runnable, SubjectId::IdleCpu, begin, end);
             }
             Some(CpuChange { tid, prio, .. }) => {
@@ -311,7 +313,7 @@ impl<'m> CauseWalk<'m> {
     /// Either the counts of the thread's group say so, or its CPU idles: then the thread has been kept from
     /// running since it is ready, also while others ran. Where it was ready on one CPU and ran on another
     /// one, it may have queued on the first: both have to idle.
-    fn barred_until(&self, tid: i32, ready: Ready) -> u64 {
+    fn barred_until(&self, tid: Tid, ready: Ready) -> u64 {
         let model = self.model;
         let Ready { since, until, left_cpu, next_cpu } = ready;
         if model.quotas.bars(tid, since, until.saturating_sub(since), |tid| model.process(tid)) {
@@ -320,7 +322,7 @@ impl<'m> CauseWalk<'m> {
         let mut barred = 0;
         let Some(cpu) = model.cpus.get(&next_cpu) else { return 0 };
         cpu.parts(since, until, |begin, end, change| {
-            let is_idle = change.is_some_and(|change| change.tid == 0) && end - begin >= THROTTLED_NS;
+            let is_idle = change.is_some_and(|change| change.tid == Tid::IDLE) && end - begin >= THROTTLED_NS;
             let other = model.cpus.get(&left_cpu).filter(|_| left_cpu != next_cpu);
             if is_idle && other.is_none_or(|other| other.idle_ns(begin, end) == end - begin) {
                 barred = end;
@@ -331,7 +333,7 @@ impl<'m> CauseWalk<'m> {
 
     /// A CPU other than `cpu` that was idle from `from` to `to` though the thread was ready and may use it.
     /// `None` also where it is not known which CPUs that are.
-    fn idle_cpu_for(&self, tid: i32, cpu: u32, from: u64, to: u64) -> Option<u32> {
+    fn idle_cpu_for(&self, tid: Tid, cpu: u32, from: u64, to: u64) -> Option<u32> {
         let model = self.model;
         model.facts.as_ref()?;
         if to - from < PLACEMENT_NS {

@@ -279,7 +279,7 @@ impl Sink for PolledCounters {
 
     fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
         let pid = match track.owner {
-            TrackOwner::Process(pid) => pid,
+            TrackOwner::Process(pid) => pid.0,
             _ => 0,
         };
         self.tracks.push((pid, String::from_utf8_lossy(track.name).into_owned()));

@@ -61,7 +61,7 @@ fn every_method_trace_has_the_counts_of_its_index_row() {
         check("methods", counts.declared_methods);
         // INDEX counts id 0x0 as undeclared; the list does declare it, as `0` without `0x`.
         check("ids", counts.undeclared_methods + 1);
-        check("pid", trace.header().pid.map_or(0, |p| p as u64));
+        check("pid", trace.header().pid.map_or(0, |p| p.0 as u64));
         if !name.ends_with("header.trace") {
             check("start_us", trace.header().start);
             let actions =

@@ -39,8 +39,8 @@ impl SampleSink for Shown {
         };
         self.0.push(ShownSample {
             time_us: sample.time / 1_000,
-            pid: thread.pid,
-            tid: thread.tid,
+            pid: thread.pid.0,
+            tid: thread.tid.0,
             cpu: sample.cpu.unwrap_or(0),
             period: sample.period,
             event: tables.events[sample.event as usize].name.clone(),
@@ -130,7 +130,7 @@ fn every_sample_of_a_file_equals_simpleperfs_own_text() {
     }
     assert!(different.is_empty(), "{different:#?}");
     for thread in &reading.tables.threads {
-        assert_eq!(names.get(&thread.tid), Some(&thread.name));
+        assert_eq!(names.get(&thread.tid.0), Some(&thread.name));
     }
 }
 
@@ -182,7 +182,7 @@ fn samples_threads_events_and_losses_equal_those_of_another_reader() {
         let mut found =
             Counts { lost: reading.losses.lost, throttled: reading.losses.throttled, ..Counts::default() };
         for thread in &reading.tables.threads {
-            *found.by_thread.entry((thread.pid, thread.tid)).or_default() += thread.samples;
+            *found.by_thread.entry((thread.pid.0, thread.tid.0)).or_default() += thread.samples;
         }
         for (index, event) in reading.tables.events.iter().enumerate().filter(|(_, event)| event.samples > 0)
         {

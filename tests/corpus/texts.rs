@@ -48,11 +48,11 @@ impl Sink for DeliveredTrace {
         Ok(())
     }
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
-        self.threads.insert(thread.tid, (thread.tgid, thread.name.map(text)));
+        self.threads.insert(thread.tid.0, (thread.tgid.map(|tgid| tgid.0), thread.name.map(text)));
         Ok(())
     }
     fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
-        self.processes.insert(process.pid, process.name.map(text));
+        self.processes.insert(process.pid.0, process.name.map(text));
         Ok(())
     }
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
@@ -69,8 +69,8 @@ impl Sink for DeliveredTrace {
         self.events.push(DeliveredEvent {
             ts: event.ts,
             cpu: event.cpu,
-            tid: event.tid,
-            tgid: event.tgid,
+            tid: event.tid.0,
+            tgid: event.tgid.map(|tgid| tgid.0),
             comm: event.comm.map(text).unwrap_or_default(),
             name: kind.name.clone(),
             fields: kind.fields.iter().enumerate().filter_map(field).collect(),

@@ -72,20 +72,20 @@ impl Sink for EventCollector {
 
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         if let Some(name) = thread.name {
-            self.comms.insert(thread.tid, String::from_utf8_lossy(name).into_owned());
+            self.comms.insert(thread.tid.0, String::from_utf8_lossy(name).into_owned());
         }
         Ok(())
     }
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let fields = (0..kind.fields.len()).map(|i| self.field(event, kind, i)).collect();
-        let comm = match event.tid {
+        let comm = match event.tid.0 {
             0 => "<idle>".to_owned(),
             tid => self.comms.get(&tid).cloned().unwrap_or_else(|| UNKNOWN_COMM.to_owned()),
         };
         let cpu = event.cpu;
         let ts = event.ts;
-        let tid = event.tid;
+        let tid = event.tid.0;
         self.lines.push(ReportedEvent { cpu, ts, tid, comm, name: kind.name.clone(), fields });
         Ok(())
     }

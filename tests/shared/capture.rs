@@ -52,7 +52,7 @@ struct LineCollector {
 impl Sink for LineCollector {
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         if let Some(name) = thread.name {
-            self.comms.insert(thread.tid, String::from_utf8_lossy(name).into_owned());
+            self.comms.insert(thread.tid.0, String::from_utf8_lossy(name).into_owned());
         }
         Ok(())
     }
@@ -61,7 +61,7 @@ impl Sink for LineCollector {
         self.lines.push(Line {
             ts: event.ts,
             cpu: event.cpu,
-            tid: event.tid,
+            tid: event.tid.0,
             comm: String::new(),
             name: kind.name.clone(),
         });

@@ -12,6 +12,7 @@ pub mod cli;
 pub mod clock;
 pub mod console;
 pub mod ftrace;
+pub mod ids;
 pub mod ignored_signals;
 pub mod output_file;
 pub mod text;

@@ -12,7 +12,9 @@ mod record;
 mod step_log;
 mod system;
 
-use tracebridge_core::{categories, clock, console, ftrace, ignored_signals, output_file, text, trace_dat};
+use tracebridge_core::{
+    categories, clock, console, ftrace, ids, ignored_signals, output_file, text, trace_dat,
+};
 use tracebridge_markers as markers;
 use tracebridge_markers::internals::counter;
 

@@ -30,17 +30,18 @@ use self::json_text::{
 use super::Out;
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, Value};
+use crate::ids::{Pid, Tid};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
-use crate::tracks::thread_names::{SECOND_TRACK, method_track_id};
+use crate::tracks::thread_names::{SECOND_TRACK, method_process, method_track_id};
 use crate::tracks::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
     Task, Tasks, ThreadState, TrackBuilder, TrackSink, counter_number,
 };
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
-const CPU_PROCESS: i32 = 1 << 23;
+const CPU_PROCESS: Pid = Pid(1 << 23);
 /// The process of tracks that belong to no process.
-const TRACK_PROCESS: i32 = CPU_PROCESS + 1;
+const TRACK_PROCESS: Pid = Pid(CPU_PROCESS.0 + 1);
 /// The first thread id of the tracks that programs write themselves. Tracks of whole threads have the ids of
 /// their threads.
 const OWN_TRACKS: i64 = 1 << 32;
@@ -64,7 +65,7 @@ struct ChromeJsonWriter {
     writer: WriterThread,
     out: Vec<u8>,
     /// The slices of markers, by thread id, and of methods, by [`method_track_id`].
-    slices: HashMap<i32, SliceTrack>,
+    slices: HashMap<Tid, SliceTrack>,
     /// The times of threads on each CPU.
     cpu_slices: HashMap<u32, SliceTrack>,
     /// The names of the tracks that are not kernel threads, by process id and track id.
@@ -115,12 +116,10 @@ impl ChromeJsonWriter {
     /// any other track gets a thread id that no kernel thread has.
     fn own_place(&mut self, track: &OwnTrack) -> JsonPlace {
         match (track.name.as_str(), track.place()) {
-            ("", (tgid, Some(tid))) => JsonPlace { pid: tgid.unwrap_or(tid).into(), tid: tid.into() },
+            ("", (tgid, Some(tid))) => place(Task { tid, tgid }),
             (_, (pid, tid)) => {
-                let place = JsonPlace {
-                    pid: pid.or(tid).unwrap_or(TRACK_PROCESS).into(),
-                    tid: OWN_TRACKS + i64::from(track.id.0),
-                };
+                let process = pid.or(tid.map(Pid::of_main_thread)).unwrap_or(TRACK_PROCESS);
+                let place = JsonPlace { pid: process.into(), tid: OWN_TRACKS + i64::from(track.id.0) };
                 self.name_track(place, || track.label());
                 place
             }
@@ -147,19 +146,18 @@ fn thread_time(out: &mut Vec<u8>, cpu: Option<u64>) {
     }
 }
 
-/// The place of a task's events. A thread whose process is not known gets a process with the
-/// thread's id.
+/// The place of a task's events.
 fn place(at: Task) -> JsonPlace {
-    JsonPlace { pid: at.tgid.unwrap_or(at.tid).into(), tid: at.tid.into() }
+    JsonPlace { pid: at.process().into(), tid: at.tid.into() }
 }
 
 /// The place of events of a whole process: its main thread.
-fn process_place(pid: i32) -> JsonPlace {
-    JsonPlace { pid: pid.into(), tid: pid.into() }
+fn process_place(pid: Pid) -> JsonPlace {
+    JsonPlace { pid: pid.into(), tid: pid.main_thread().into() }
 }
 
 /// The place of a counter's values, which viewers show by process.
-fn counter_place(pid: i32) -> JsonPlace {
+fn counter_place(pid: Pid) -> JsonPlace {
     JsonPlace { pid: pid.into(), tid: 0 }
 }
 
@@ -180,7 +178,7 @@ impl TrackSink for ChromeJsonWriter {
         self.event(b'E', place, ts, name, "atrace", |_| ())
     }
 
-    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let phase = match slice.edge {
             AsyncEdge::Begin => b'b',
             AsyncEdge::End(_) => b'e',
@@ -227,7 +225,7 @@ impl TrackSink for ChromeJsonWriter {
             let _ = write!(out, ",\"args\":{{\"tid\":{},\"prio\":{prio}{open}}}", at.tid);
         };
         // Speedscope takes a begin and an end for one slice if they have the same name and arguments.
-        let key = [name.as_bytes(), &at.tid.to_le_bytes()].concat();
+        let key = [name.as_bytes(), &at.tid.0.to_le_bytes()].concat();
         let track = self.cpu_slices.entry(cpu).or_default();
         let begin = track.begin(span.start, place, &key);
         let end = track.end(span.end, &key).map_or(begin, |(end, _)| end);
@@ -255,7 +253,7 @@ impl TrackSink for ChromeJsonWriter {
     fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
         let id = method_track_id(at);
         let name = method.full.as_bytes();
-        let place = JsonPlace { pid: at.tgid.or(at.tid).unwrap_or(0).into(), tid: id.into() };
+        let place = JsonPlace { pid: method_process(at).unwrap_or_default().into(), tid: id.into() };
         self.name_track(place, || format!("{} methods", at.name));
         let ts = self.slices.entry(id).or_default().begin(open.begun, place, name);
         self.event(b'B', place, ts, name, "method", |out| thread_time(out, open.cpu))
@@ -376,12 +374,12 @@ impl TrackSink for ChromeJsonWriter {
         for (track, name) in std::mem::take(&mut self.tracks) {
             self.metadata("thread_name", track, &name)?;
         }
-        let mut processes: Vec<i32> = tasks.processes.keys().copied().collect();
+        let mut processes: Vec<Pid> = tasks.processes.keys().copied().collect();
         for (tid, thread) in tasks.threads.sorted() {
-            let at = place(Task { tid, tgid: thread.tgid });
-            processes.push(at.pid as i32);
+            let at = Task { tid, tgid: thread.tgid };
+            processes.push(at.process());
             if let Some(name) = thread.name_text() {
-                self.metadata("thread_name", at, &name)?;
+                self.metadata("thread_name", place(at), &name)?;
             }
         }
         processes.sort_unstable();

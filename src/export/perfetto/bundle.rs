@@ -226,7 +226,7 @@ impl CpuBundle {
         if compacted.is_none() {
             message(&mut self.whole_events, bundle_field::EVENT, |out| {
                 uint(out, ftrace_event::TIMESTAMP, event.ts);
-                uint(out, ftrace_event::PID, u64::from(event.tid as u32));
+                uint(out, ftrace_event::PID, u64::from(event.tid.0 as u32));
                 encoder.encode(out, event, kind, symbols);
                 if event.flags as u8 != 0 {
                     uint(out, ftrace_event::COMMON_FLAGS, u64::from(event.flags as u8));

@@ -13,7 +13,7 @@ use crate::formats::perfetto::fields::{
     track_event_defaults, track_event_type,
 };
 use crate::formats::perfetto::track_table::METHOD_TRACK;
-use crate::formats::perfetto::wire::write::{bytes, message, string, uint};
+use crate::formats::perfetto::wire::write::{bytes, int, message, string, uint};
 use crate::formats::perfetto::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::timeline::{Edge, EdgeKind, MethodName, MethodThread};
 use crate::varint;
@@ -236,12 +236,12 @@ impl MethodTrack {
                 uint(out, track_descriptor::UUID, self.parent);
                 match self.thread.tid {
                     Some(tid) => message(out, track_descriptor::THREAD, |out| {
-                        uint(out, thread_descriptor::PID, pid as u64);
-                        uint(out, thread_descriptor::TID, tid as u64);
+                        int(out, thread_descriptor::PID, pid);
+                        int(out, thread_descriptor::TID, tid);
                         string(out, thread_descriptor::THREAD_NAME, self.thread.name.as_bytes());
                     }),
                     None => message(out, track_descriptor::PROCESS, |out| {
-                        uint(out, process_descriptor::PID, pid as u64);
+                        int(out, process_descriptor::PID, pid);
                     }),
                 }
             });

@@ -39,12 +39,13 @@ use crate::formats::perfetto::fields::{
     track_event_type, utsname,
 };
 use crate::formats::perfetto::track_table::INPUTS_TRACK as INPUTS_TRACK_NAME;
-use crate::formats::perfetto::wire::write::{double, message, string, uint};
+use crate::formats::perfetto::wire::write::{double, int, message, string, uint};
 use crate::formats::{
     Event, EventType, EventTypeId, FormatId, Head, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
     has_format,
 };
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ids::Pid;
 use crate::text::file_name;
 use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::tracks::thread_names::ThreadNames;
@@ -58,7 +59,7 @@ pub(super) struct PerfettoWriter<'a> {
     out: Vec<u8>,
     kernel: KernelEvents,
     threads: ThreadNames,
-    processes: BTreeMap<i32, KnownProcess>,
+    processes: BTreeMap<Pid, KnownProcess>,
     /// Shared with the writer thread, which encodes method slices while the next ones are read.
     methods: Arc<Mutex<MethodTracks>>,
     /// The method slices that `methods` does not have yet.
@@ -76,7 +77,7 @@ pub(super) struct PerfettoWriter<'a> {
 
 #[derive(Default)]
 struct KnownProcess {
-    ppid: Option<i32>,
+    ppid: Option<Pid>,
     name: Option<Vec<u8>>,
 }
 
@@ -147,7 +148,7 @@ impl<'a> PerfettoWriter<'a> {
 
     /// Writes the `ProcessTree`, at the time of the first event.
     fn process_tree(&mut self) {
-        let mut processes: BTreeMap<i32, Option<i32>> =
+        let mut processes: BTreeMap<Pid, Option<Pid>> =
             self.processes.keys().map(|pid| (*pid, None)).collect();
         let threads = self.threads.sorted();
         for (_, thread) in &threads {
@@ -167,11 +168,11 @@ impl<'a> PerfettoWriter<'a> {
                 for pid in processes.keys() {
                     let process = known.get(pid);
                     let full = process.and_then(|p| p.name.as_deref());
-                    let comm = names.get(*pid).and_then(|t| t.name.as_deref());
+                    let comm = names.get(pid.main_thread()).and_then(|t| t.name.as_deref());
                     message(out, process_tree::PROCESSES, |out| {
-                        uint(out, process_tree_process::PID, *pid as u64);
+                        int(out, process_tree_process::PID, *pid);
                         if let Some(ppid) = process.and_then(|p| p.ppid) {
-                            uint(out, process_tree_process::PPID, ppid as u64);
+                            int(out, process_tree_process::PPID, ppid);
                         }
                         if let Some(name) = full.or(comm) {
                             string(out, process_tree_process::CMDLINE, name);
@@ -184,11 +185,11 @@ impl<'a> PerfettoWriter<'a> {
                 for (tid, thread) in threads {
                     let Some(tgid) = thread.tgid else { continue };
                     message(out, process_tree::THREADS, |out| {
-                        uint(out, process_tree_thread::TID, tid as u64);
+                        int(out, process_tree_thread::TID, tid);
                         if let Some(name) = &thread.name {
                             string(out, process_tree_thread::NAME, name);
                         }
-                        uint(out, process_tree_thread::TGID, tgid as u64);
+                        int(out, process_tree_thread::TGID, tgid);
                     });
                 }
             });

@@ -9,8 +9,9 @@ use crate::formats::perfetto::fields::{
     frame_timeline_event, process_descriptor, thread_descriptor, trace_packet, track_descriptor, track_event,
     track_event_type,
 };
-use crate::formats::perfetto::wire::write::{double, fixed64, message, string, uint};
+use crate::formats::perfetto::wire::write::{double, fixed64, int, message, string, uint};
 use crate::formats::{CounterValue, TimelineFrame, Track, TrackEvent, TrackEventKind, TrackKind, TrackOwner};
+use crate::ids::Pid;
 
 /// The first uuid that is tried for a track, and for a thread or process that a track belongs to.
 const FIRST_TRACK: u64 = 0x7b_0000_0000;
@@ -114,14 +115,14 @@ fn describe_owner(out: &mut Vec<u8>, uuid: u64, track: &Track<'_>) {
     uint(out, track_descriptor::UUID, uuid);
     match track.owner {
         TrackOwner::Thread { tid, tgid } => message(out, track_descriptor::THREAD, |out| {
-            uint(out, thread_descriptor::PID, tgid.unwrap_or(tid) as u64);
-            uint(out, thread_descriptor::TID, tid as u64);
+            int(out, thread_descriptor::PID, tgid.unwrap_or(Pid::of_main_thread(tid)));
+            int(out, thread_descriptor::TID, tid);
             if !track.owner_name.is_empty() {
                 string(out, thread_descriptor::THREAD_NAME, track.owner_name);
             }
         }),
         TrackOwner::Process(pid) => message(out, track_descriptor::PROCESS, |out| {
-            uint(out, process_descriptor::PID, pid as u64);
+            int(out, process_descriptor::PID, pid);
             if !track.owner_name.is_empty() {
                 string(out, process_descriptor::PROCESS_NAME, track.owner_name);
             }
@@ -171,7 +172,7 @@ fn begin_frame(out: &mut Vec<u8>, cookie: u64, frame: &TimelineFrame<'_>) {
             uint(out, actual_surface::COOKIE, cookie);
             uint(out, actual_surface::TOKEN, surface.token as u64);
             uint(out, actual_surface::DISPLAY_FRAME_TOKEN, frame.display_token as u64);
-            uint(out, actual_surface::PID, frame.pid as u64);
+            int(out, actual_surface::PID, frame.pid);
             string(out, actual_surface::LAYER_NAME, surface.layer);
             if let Some(actual) = &frame.actual {
                 uint(out, actual_surface::PRESENT_TYPE, actual.present.number());
@@ -184,7 +185,7 @@ fn begin_frame(out: &mut Vec<u8>, cookie: u64, frame: &TimelineFrame<'_>) {
         None => {
             uint(out, actual_display::COOKIE, cookie);
             uint(out, actual_display::TOKEN, frame.display_token as u64);
-            uint(out, actual_display::PID, frame.pid as u64);
+            int(out, actual_display::PID, frame.pid);
             if let Some(actual) = &frame.actual {
                 uint(out, actual_display::PRESENT_TYPE, actual.present.number());
                 uint(out, actual_display::ON_TIME_FINISH, actual.on_time_finish.into());

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use super::columns::PageArrow;
-use super::tracks::{LaneKey, Name, Owner, PageTracks, TrackRole, method_thread_id};
+use super::tracks::{LaneKey, Name, Owner, PageThreadId, PageTracks, TrackRole};
 use crate::export::systrace::EventPrinter;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ids::{Pid, Tid};
 use crate::markers::{ClockSync, Marker};
 use crate::measure::{Finder, Measured};
 use crate::timeline::{MergeSummary, MethodId, MethodName, MethodThread};
@@ -28,16 +29,16 @@ pub(super) struct PageCollector {
     /// By [`MethodThread::index`]: the thread, and the number of its track of calls.
     pub method_threads: Vec<Option<(MethodThread, usize)>>,
     /// The threads with an event.
-    pub tids: HashSet<i32>,
+    pub tids: HashSet<Tid>,
     /// The kernel's names of main threads, which method traces call `main`: the names of their processes.
-    main_comms: HashMap<i32, String>,
+    main_comms: HashMap<Pid, String>,
     pub arrows: Vec<Arrow>,
     /// The arrows of flows.
     pub flows: Vec<PageArrow>,
     /// The last event of each flow: its time, and its track.
     open_flows: HashMap<u64, (u64, usize)>,
     /// The time that each thread had a CPU, ns.
-    pub on_cpu_ns: HashMap<i32, u64>,
+    pub on_cpu_ns: HashMap<Tid, u64>,
     finder: Finder,
     /// Launches and frames, when the timeline has ended.
     pub measured: Measured,
@@ -116,15 +117,15 @@ impl PageCollector {
         if self.method_threads.len() <= index {
             self.method_threads.resize(index + 1, None);
         }
-        if let Some(tid) = thread.tid.filter(|tid| thread.tgid == Some(*tid)) {
-            self.main_comms.insert(tid, comm);
+        if let Some(pid) = thread.tgid.filter(|pid| thread.tid == Some(pid.main_thread())) {
+            self.main_comms.insert(pid, comm);
         }
-        let owner = Owner::Thread(thread.tid.unwrap_or_else(|| method_thread_id(thread.index)));
+        let owner = Owner::Thread(PageThreadId::of_methods(thread));
         self.method_threads[index] = Some((thread.clone(), self.tracks.add_calls(owner)));
     }
 
     /// The name of a process's app, as launches and frames have it; empty where nothing names it.
-    pub fn process_name(&self, pid: i32) -> String {
+    pub fn process_name(&self, pid: Pid) -> String {
         let name = self.measured.names.name(&self.tasks, pid);
         match self.main_comms.get(&pid) {
             Some(comm) if name == "main" => comm.clone(),
@@ -142,7 +143,7 @@ impl PageCollector {
 /// The thread, process or machine that a program's own track belongs to.
 fn owner_of(track: &OwnTrack) -> Owner {
     match track.owner {
-        TrackOwner::Thread { tid, .. } => Owner::Thread(tid),
+        TrackOwner::Thread { tid, .. } => Owner::thread(tid),
         TrackOwner::Process(pid) => Owner::Process(pid),
         TrackOwner::Machine => Owner::Machine,
     }
@@ -159,7 +160,7 @@ impl TrackSink for PageCollector {
         let mut parts = name.splitn(2, |byte| *byte == b'|');
         let label = self.strings.id(parts.next().unwrap_or_default());
         let args = parts.next().filter(|args| !args.is_empty()).map(|args| self.strings.id(args));
-        let slices = self.tracks.slices(TrackRole::Atrace, Owner::Thread(at.tid), Name::Main);
+        let slices = self.tracks.slices(TrackRole::Atrace, Owner::thread(at.tid), Name::Main);
         slices.begin(ts, label);
         if let Some(args) = args {
             slices.set_args(args);
@@ -168,12 +169,12 @@ impl TrackSink for PageCollector {
     }
 
     fn end(&mut self, _: &Tasks, at: Task, span: Span, _: &[u8]) -> io::Result<()> {
-        let slices = self.tracks.slices(TrackRole::Atrace, Owner::Thread(at.tid), Name::Main);
+        let slices = self.tracks.slices(TrackRole::Atrace, Owner::thread(at.tid), Name::Main);
         slices.end(span.end, span.open);
         Ok(())
     }
 
-    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let label = self.strings.id(slice.name);
         let track = slice.track.unwrap_or(slice.name);
         if slice.edge == AsyncEdge::Instant {
@@ -197,7 +198,7 @@ impl TrackSink for PageCollector {
             self.wall = Some(WallMark { ts, realtime: ms.saturating_mul(1_000_000) });
         }
         let label = self.strings.id(name);
-        self.tracks.instants(TrackRole::Markers, Owner::Thread(at.tid), Name::Main).push(ts, label, None);
+        self.tracks.instants(TrackRole::Markers, Owner::thread(at.tid), Name::Main).push(ts, label, None);
         Ok(())
     }
 
@@ -232,14 +233,14 @@ impl TrackSink for PageCollector {
 
     fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
         let name = self.strings.id(state.state.name().as_bytes());
-        let states = self.tracks.states(TrackRole::States, Owner::Thread(at.tid), Name::Main);
+        let states = self.tracks.states(TrackRole::States, Owner::thread(at.tid), Name::Main);
         states.push(state.span, name, state.cpu, state.waker);
         Ok(())
     }
 
     fn arrow(&mut self, arrow: &Arrow) -> io::Result<()> {
         // Interrupts wake threads in the idle task, which has no track.
-        if arrow.kind == ArrowKind::Binder || arrow.from.1 > 0 {
+        if arrow.kind == ArrowKind::Binder || arrow.from.1.is_thread() {
             self.arrows.push(*arrow);
         }
         Ok(())
@@ -336,7 +337,7 @@ impl TrackSink for PageCollector {
     fn other(&mut self, _: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let name = self.strings.id(kind.name.as_bytes());
         let args = self.printers.print(event, kind).map(|text| self.strings.id(text));
-        self.tracks.instants(TrackRole::Events, Owner::Thread(at.tid), Name::Main).push(event.ts, name, args);
+        self.tracks.instants(TrackRole::Events, Owner::thread(at.tid), Name::Main).push(event.ts, name, args);
         Ok(())
     }
 

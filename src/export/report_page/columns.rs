@@ -6,6 +6,7 @@
 
 use serde::ser::{Serialize, Serializer};
 
+use crate::ids::Tid;
 use crate::tracks::Span;
 use crate::varint;
 
@@ -71,12 +72,12 @@ fn factor_of(values: impl IntoIterator<Item = u64>) -> u64 {
 /// The facts that are known at the end only: the trace's start, ns, and the index of each thread on the page.
 pub(super) struct Base<'a> {
     pub start: u64,
-    pub thread: &'a dyn Fn(i32) -> Option<usize>,
+    pub thread: &'a dyn Fn(Tid) -> Option<usize>,
 }
 
 impl Base<'_> {
     /// The thread's index plus 1, or 0 where there is none.
-    fn thread_or_none(&self, tid: i32) -> u64 {
+    fn thread_or_none(&self, tid: Tid) -> u64 {
         (self.thread)(tid).map_or(0, |index| index as u64 + 1)
     }
 }
@@ -177,7 +178,7 @@ pub(super) struct SpanColumns {
     /// The arguments of those slices that have any.
     args: Vec<(u32, u32)>,
     /// Thread ids, for slices that show which thread had a CPU.
-    tids: Option<Vec<i32>>,
+    tids: Option<Vec<Tid>>,
     /// The open slices, the innermost one last.
     open: Vec<u32>,
     end: u64,
@@ -259,7 +260,7 @@ impl SpanColumns {
     }
 
     /// Appends the time in which a thread had the CPU.
-    pub fn add_running(&mut self, start: u64, end: u64, label: u32, tid: i32, open: bool) {
+    pub fn add_running(&mut self, start: u64, end: u64, label: u32, tid: Tid, open: bool) {
         let number = self.add(start, 0, label);
         self.close(number, end, open);
         self.tids.get_or_insert_default().push(tid);
@@ -372,18 +373,18 @@ pub(super) struct StateColumns {
     states: Vec<u8>,
     cpus: Vec<u8>,
     /// Thread ids; 0 is none.
-    wakers: Vec<i32>,
+    wakers: Vec<Tid>,
     end: u64,
 }
 
 impl StateColumns {
-    pub fn push(&mut self, span: Span, state: u32, cpu: Option<u32>, waker: Option<i32>) {
+    pub fn push(&mut self, span: Span, state: u32, cpu: Option<u32>, waker: Option<Tid>) {
         let start = self.starts.push(span.start);
         let end = span.end;
         varint::push(&mut self.durations, end.saturating_sub(start));
         varint::push(&mut self.states, state.into());
         varint::push(&mut self.cpus, cpu.map_or(0, |cpu| u64::from(cpu) + 1));
-        self.wakers.push(waker.unwrap_or(0));
+        self.wakers.push(waker.unwrap_or_default());
         self.end = self.end.max(end);
     }
 }
@@ -409,7 +410,7 @@ impl EncodedColumns for StateColumns {
             .into_iter()
             .for_each(|column| out.extend_from_slice(column));
         for waker in &self.wakers {
-            varint::push(out, if *waker > 0 { base.thread_or_none(*waker) } else { 0 });
+            varint::push(out, if waker.is_thread() { base.thread_or_none(*waker) } else { 0 });
         }
     }
 }
@@ -561,12 +562,12 @@ pub(super) struct CauseColumns {
     /// The string ids of the subjects of the causes, plus 1; 0 is none.
     subjects: Vec<u32>,
     /// The threads whose time is the cause.
-    follows: Vec<Option<i32>>,
+    follows: Vec<Option<Tid>>,
 }
 
 impl CauseColumns {
     /// Appends the time from `start` to `end`, ns. `follow` is the thread whose time is the cause.
-    pub fn push(&mut self, start: u64, end: u64, cause: u32, subject: Option<u32>, follow: Option<i32>) {
+    pub fn push(&mut self, start: u64, end: u64, cause: u32, subject: Option<u32>, follow: Option<Tid>) {
         let start = self.starts.push(start);
         self.durations.push(end.saturating_sub(start));
         self.causes.push(cause);
@@ -600,7 +601,7 @@ impl EncodedColumns for CauseColumns {
         self.durations.iter().for_each(|ns| varint::push(out, *ns));
         self.causes.iter().for_each(|id| varint::push(out, (*id).into()));
         self.subjects.iter().for_each(|id| varint::push(out, (*id).into()));
-        let thread = |tid: &Option<i32>| tid.map_or(0, |tid| base.thread_or_none(tid));
+        let thread = |tid: &Option<Tid>| tid.map_or(0, |tid| base.thread_or_none(tid));
         self.follows.iter().for_each(|tid| varint::push(out, thread(tid)));
     }
 }

@@ -10,14 +10,15 @@ use serde_json::{Value, json};
 use super::blocks::BlockPlace;
 use super::collector::PageCollector;
 use super::columns::ColumnName;
-use super::tracks::{Owner, PageTrack, TrackColumns, TrackRole, method_thread_id};
+use super::tracks::{Owner, PageThreadId, PageTrack, TrackColumns, TrackRole};
+use crate::ids::{Pid, Tid};
 use crate::measure::{Cut, Launch, LaunchType, Measured, Rule, Stage, summarize};
 use crate::text::file_name;
 
 /// A process of the page.
 #[derive(Serialize)]
 pub(super) struct PageProcess {
-    pid: i32,
+    pid: Pid,
     name: String,
 }
 
@@ -25,7 +26,7 @@ pub(super) struct PageProcess {
 #[derive(Serialize)]
 pub(super) struct PageThread {
     /// The kernel's thread id; `None` where it is not known.
-    tid: Option<i32>,
+    tid: Option<Tid>,
     /// Index of the process.
     process: Option<usize>,
     name: String,
@@ -36,27 +37,31 @@ pub(super) struct PageThread {
     doubt: Option<String>,
 }
 
-/// The processes and threads of a page in their order, and the index of each thread by its number.
+/// The processes and threads of a page in their order, and the index of each one.
 pub(super) struct People {
     pub processes: Vec<PageProcess>,
     pub threads: Vec<PageThread>,
-    process_index: HashMap<i32, usize>,
-    thread_index: HashMap<i32, usize>,
+    process_index: HashMap<Pid, usize>,
+    thread_index: HashMap<PageThreadId, usize>,
 }
 
 impl People {
-    pub fn thread(&self, number: i32) -> Option<usize> {
-        self.thread_index.get(&number).copied()
+    pub fn thread(&self, thread: PageThreadId) -> Option<usize> {
+        self.thread_index.get(&thread).copied()
     }
 
-    pub fn process(&self, pid: i32) -> Option<usize> {
+    pub fn kernel_thread(&self, tid: Tid) -> Option<usize> {
+        self.thread(PageThreadId::Kernel(tid))
+    }
+
+    pub fn process(&self, pid: Pid) -> Option<usize> {
         self.process_index.get(&pid).copied()
     }
 
     /// All processes and threads that the collector has met, the busiest first.
     pub fn new(page: &PageCollector) -> People {
         let threads = found_threads(page);
-        let mut busy: BTreeMap<i32, u64> = threads.values().filter_map(|t| Some((t.pid?, 0))).collect();
+        let mut busy: BTreeMap<Pid, u64> = threads.values().filter_map(|t| Some((t.pid?, 0))).collect();
         busy.extend(page.tasks.processes.keys().map(|pid| (*pid, 0)));
         let owners = page.tracks.list.iter().map(|track| track.owner);
         busy.extend(owners.filter_map(|owner| match owner {
@@ -68,20 +73,23 @@ impl People {
                 *sum += thread.busy_ns;
             }
         }
-        let mut pids: Vec<(i32, u64)> = busy.into_iter().collect();
+        let mut pids: Vec<(Pid, u64)> = busy.into_iter().collect();
         pids.sort_by_key(|(pid, busy)| (Reverse(*busy), *pid));
-        let process_index: HashMap<i32, usize> = pids.iter().enumerate().map(|(at, p)| (p.0, at)).collect();
-        let process = |(pid, _): &(i32, u64)| PageProcess { pid: *pid, name: page.process_name(*pid) };
-        let mut order: Vec<(i32, FoundThread)> = threads.into_iter().collect();
-        order.sort_by_key(|(number, thread)| {
+        let process_index: HashMap<Pid, usize> = pids.iter().enumerate().map(|(at, p)| (p.0, at)).collect();
+        let process = |(pid, _): &(Pid, u64)| PageProcess { pid: *pid, name: page.process_name(*pid) };
+        let mut order: Vec<(PageThreadId, FoundThread)> = threads.into_iter().collect();
+        order.sort_by_key(|(id, thread)| {
             let process = thread.pid.map_or(usize::MAX, |pid| process_index[&pid]);
-            (process, Reverse(thread.busy_ns), *number < 0, number.unsigned_abs())
+            (process, Reverse(thread.busy_ns), id.kernel().is_none(), *id)
         });
-        let thread_index = order.iter().enumerate().map(|(at, (number, _))| (*number, at)).collect();
-        let thread = |(number, found): (i32, FoundThread)| PageThread {
-            tid: (number >= 0).then_some(number),
+        let thread_index = order.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
+        let thread = |(id, found): (PageThreadId, FoundThread)| PageThread {
+            tid: id.kernel(),
             process: found.pid.map(|pid| process_index[&pid]),
-            main: if number >= 0 { found.pid == Some(number) } else { found.name == "main" },
+            main: match id.kernel() {
+                Some(tid) => found.pid.is_some_and(|pid| tid.is_main_of(pid)),
+                None => found.name == "main",
+            },
             name: found.name,
             busy_ns: found.busy_ns,
             doubt: found.doubt,
@@ -95,23 +103,27 @@ impl People {
 /// A thread as it is found, before threads have their order.
 #[derive(Default)]
 struct FoundThread {
-    pid: Option<i32>,
+    pid: Option<Pid>,
     name: String,
     busy_ns: u64,
     doubt: Option<String>,
 }
 
-/// Every thread with a name, an event or a track, by the kernel's id or the number for method threads.
-fn found_threads(page: &PageCollector) -> BTreeMap<i32, FoundThread> {
-    let mut threads: BTreeMap<i32, FoundThread> = BTreeMap::new();
-    for (tid, known) in page.tasks.threads.sorted().into_iter().filter(|(tid, _)| *tid > 0) {
+/// Every thread with a name, an event or a track.
+fn found_threads(page: &PageCollector) -> BTreeMap<PageThreadId, FoundThread> {
+    let mut threads: BTreeMap<PageThreadId, FoundThread> = BTreeMap::new();
+    for (tid, known) in page.tasks.threads.sorted().into_iter().filter(|(tid, _)| tid.is_thread()) {
         let name = known.name_text().unwrap_or_default().into_owned();
-        threads.insert(tid, FoundThread { pid: known.tgid, name, ..FoundThread::default() });
+        threads.insert(
+            PageThreadId::Kernel(tid),
+            FoundThread { pid: known.tgid, name, ..FoundThread::default() },
+        );
     }
-    page.tids.iter().filter(|tid| **tid > 0).for_each(|tid| _ = threads.entry(*tid).or_default());
+    for tid in page.tids.iter().filter(|tid| tid.is_thread()) {
+        threads.entry(PageThreadId::Kernel(*tid)).or_default();
+    }
     for (thread, _) in page.method_threads.iter().flatten() {
-        let number = thread.tid.unwrap_or_else(|| method_thread_id(thread.index));
-        let found = threads.entry(number).or_default();
+        let found = threads.entry(PageThreadId::of_methods(thread)).or_default();
         found.pid = found.pid.or(thread.tgid);
         // The kernel keeps 15 characters of a name.
         found.name.clone_from(&thread.name);
@@ -119,9 +131,9 @@ fn found_threads(page: &PageCollector) -> BTreeMap<i32, FoundThread> {
     }
     let has_switches = !page.on_cpu_ns.is_empty();
     for track in &page.tracks.list {
-        let Owner::Thread(number) = track.owner else { continue };
-        let found = threads.entry(number).or_default();
-        if number == 0 {
+        let Owner::Thread(id) = track.owner else { continue };
+        let found = threads.entry(id).or_default();
+        if id == PageThreadId::Kernel(Tid::IDLE) {
             found.name = "idle".to_owned();
         }
         if !has_switches {
@@ -129,7 +141,7 @@ fn found_threads(page: &PageCollector) -> BTreeMap<i32, FoundThread> {
         }
     }
     for (tid, ns) in &page.on_cpu_ns {
-        threads.entry(*tid).or_default().busy_ns = *ns;
+        threads.entry(PageThreadId::Kernel(*tid)).or_default().busy_ns = *ns;
     }
     threads
 }
@@ -160,8 +172,8 @@ impl<'a> TrackEntry<'a> {
             Owner::Machine => {}
             Owner::Cpu(number) => cpu = Some(number),
             Owner::Process(pid) => process = people.process(pid),
-            Owner::Thread(number) => {
-                thread = people.thread(number);
+            Owner::Thread(id) => {
+                thread = people.thread(id);
                 process = thread.and_then(|at| people.threads[at].process);
             }
         }
@@ -189,7 +201,7 @@ pub(super) fn track_order(tracks: &[PageTrack], people: &People) -> Vec<usize> {
         Owner::Cpu(cpu) => (0, cpu as usize),
         Owner::Machine => (1, 0),
         Owner::Process(pid) => (2, people.process_index.get(&pid).copied().unwrap_or(usize::MAX)),
-        Owner::Thread(number) => (3, people.thread(number).unwrap_or(usize::MAX)),
+        Owner::Thread(id) => (3, people.thread(id).unwrap_or(usize::MAX)),
     };
     let mut order: Vec<usize> = (0..tracks.len()).collect();
     order.sort_by(|a, b| {
@@ -223,7 +235,7 @@ pub(super) fn launches(measured: &Measured, people: &People, start: u64) -> Vec<
 
 fn launch_json(launch: &Launch, people: &People, start: u64) -> Value {
     let since_start = |ts: u64| ts.saturating_sub(start);
-    let thread = |tid: Option<i32>| tid.and_then(|tid| people.thread(tid));
+    let thread = |tid: Option<Tid>| tid.and_then(|tid| people.kernel_thread(tid));
     let stage = |stage: &Stage| {
         let [from, to] = [stage.span.start, stage.span.end].map(since_start);
         json!({ "name": stage.name, "start_ns": from, "end_ns": to })

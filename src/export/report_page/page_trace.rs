@@ -83,7 +83,7 @@ impl PageTrace {
         add_arrows(page);
         let people = People::new(page);
         self.notes.extend(depth_note(page));
-        let base = Base { start, thread: &|number| people.thread(number) };
+        let base = Base { start, thread: &|tid| people.kernel_thread(tid) };
         let mut entries = Vec::new();
         let mut order = track_order(&page.tracks.list, &people);
         order.retain(|number| page.tracks.list[*number].columns.columns().count() > 0);
@@ -148,7 +148,7 @@ fn add_causes(model: &why::Model, first: u64, last: u64, page: &mut PageCollecto
                 let cause = strings.id(cause.name().as_bytes());
                 let subject = (!subject.is_empty()).then(|| strings.id(subject.as_bytes()));
                 tracks
-                    .causes(TrackRole::Causes, Owner::Thread(tid), Name::Main)
+                    .causes(TrackRole::Causes, Owner::thread(tid), Name::Main)
                     .push(start, end, cause, subject, follow);
             }
         });
@@ -301,7 +301,7 @@ impl TimelineSink for PageTrace {
     }
 
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
-        let comm = self.builder.tasks().thread_name(thread.tid.unwrap_or(0)).into_owned();
+        let comm = self.builder.tasks().thread_name(thread.tid.unwrap_or_default()).into_owned();
         self.page().method_thread(thread, comm);
         self.builder.method_thread(thread)
     }

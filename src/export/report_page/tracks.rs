@@ -8,6 +8,8 @@ use super::columns::{
     LaneSlice, LossColumns, NO_BEGIN, NO_END, SpanColumns, StateColumns, encoding,
 };
 use crate::formats::TrackId;
+use crate::ids::{Pid, Tid};
+use crate::timeline::MethodThread;
 use crate::tracks::Span;
 use crate::varint;
 
@@ -16,15 +18,40 @@ use crate::varint;
 pub(super) enum Owner {
     Machine,
     Cpu(u32),
-    Process(i32),
-    /// A thread, by the kernel's id or as [`method_thread_id`] numbers it.
-    Thread(i32),
+    Process(Pid),
+    Thread(PageThreadId),
 }
 
-/// The number of a thread of a method trace that is none of the kernel's threads that are known. No thread of
-/// the kernel has a negative id.
-pub(super) fn method_thread_id(index: u32) -> i32 {
-    -1 - index as i32
+/// A thread of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum PageThreadId {
+    /// A thread that the kernel names.
+    Kernel(Tid),
+    /// A thread of a method trace that is none of the kernel's threads that are known, by
+    /// [`MethodThread::index`].
+    Traced(u32),
+}
+
+impl PageThreadId {
+    /// The thread whose methods these are.
+    pub fn of_methods(thread: &MethodThread) -> PageThreadId {
+        thread.tid.map_or(PageThreadId::Traced(thread.index), PageThreadId::Kernel)
+    }
+
+    /// The kernel's id, where it is known.
+    pub fn kernel(self) -> Option<Tid> {
+        match self {
+            PageThreadId::Kernel(tid) if tid >= Tid::IDLE => Some(tid),
+            PageThreadId::Kernel(_) | PageThreadId::Traced(_) => None,
+        }
+    }
+}
+
+impl Owner {
+    /// A thread that the kernel names.
+    pub fn thread(tid: Tid) -> Owner {
+        Owner::Thread(PageThreadId::Kernel(tid))
+    }
 }
 
 /// The role of a track, in the order in which the page has the tracks.
@@ -348,9 +375,9 @@ impl PageTracks {
     }
 
     /// The track on which an arrow of a thread begins or ends: its states, or else another one of its own.
-    pub fn of_thread(&self, tid: i32) -> Option<usize> {
+    pub fn of_thread(&self, tid: Tid) -> Option<usize> {
         let roles = [TrackRole::States, TrackRole::Atrace, TrackRole::Events, TrackRole::Markers];
-        roles.iter().find_map(|role| self.main.get(&(*role, Owner::Thread(tid))).copied())
+        roles.iter().find_map(|role| self.main.get(&(*role, Owner::thread(tid))).copied())
     }
 
     /// The slices or the instants of a program's own track, on which an arrow begins or ends.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::formats::{Event, EventType, Payload, Value, event_catalog};
 use crate::ftrace::print_fmt::{PrintFmt, PrintFmtError, Symbolizer};
 use crate::ftrace::{Endian, Field, trace_flags};
+use crate::ids::Tid;
 use crate::text::digits::{eight_digits, push_hex, push_i64, push_padded};
 use crate::text::pieces::{InlineBytes, PieceRoom, PieceWriter};
 use crate::text::until_nul;
@@ -39,7 +40,7 @@ const MAX_CACHED_CPUS: usize = 1024;
 pub struct LineColumns {
     threads: Arc<ThreadNames>,
     /// For each CPU the thread id of its last event, and `comm-tid (tgid) [cpu] `.
-    cache: Vec<(i32, InlineBytes<64>)>,
+    cache: Vec<(Tid, InlineBytes<64>)>,
     /// The second of the last event's time, µs, and ` SECONDS.` as bytes; empty before the first event.
     second: (u64, InlineBytes<16>),
 }
@@ -97,7 +98,7 @@ impl LineColumns {
         let known = threads.get(event.tid);
         let name = match event.comm.or_else(|| known?.name.as_deref()) {
             Some(name) => name,
-            None if event.tid == 0 => b"<idle>",
+            None if event.tid == Tid::IDLE => b"<idle>",
             None => b"<...>",
         };
         out.resize(start + 16usize.saturating_sub(name.len()), b' ');
@@ -106,7 +107,7 @@ impl LineColumns {
         let digits = out.len();
         push_i64(out, event.tid.into());
         out.resize(out.len().max(digits + 7), b' ');
-        match event.tgid.or_else(|| known?.tgid).filter(|tgid| *tgid > 0) {
+        match event.tgid.or_else(|| known?.tgid).map(i64::from).filter(|tgid| *tgid > 0) {
             Some(tgid) => {
                 out.extend_from_slice(b" (");
                 push_padded(out, tgid as u64, 7, b' ');
@@ -119,7 +120,7 @@ impl LineColumns {
         let cpu = event.cpu as usize;
         if cpu < MAX_CACHED_CPUS && event.comm.is_none() && event.tgid.is_none() {
             if self.cache.len() <= cpu {
-                self.cache.resize(cpu + 1, (i32::MIN, InlineBytes::default()));
+                self.cache.resize(cpu + 1, (Tid(i32::MIN), InlineBytes::default()));
             }
             let (tid, columns) = &mut self.cache[cpu];
             *tid = event.tid;

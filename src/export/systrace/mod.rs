@@ -24,9 +24,10 @@ use super::writer_thread::RecordBatch;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, ThreadInfo};
 use crate::ftrace::Endian;
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ids::{Pid, Tid};
 use crate::text::pieces::{PieceRoom, PieceWriter};
 use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
-use crate::tracks::thread_names::{ThreadNames, method_track_id};
+use crate::tracks::thread_names::{ThreadNames, method_process, method_track_id};
 use crate::workers::{Ordered, OrderedSink, worker_count};
 
 /// The length to which the name of a method thread is cut, in characters. The name only labels the thread
@@ -55,8 +56,8 @@ pub struct SystraceWriter {
 
 /// The columns that the lines of a method thread have in common.
 struct MethodLines {
-    tid: i32,
-    tgid: Option<i32>,
+    tid: Tid,
+    tgid: Option<Pid>,
     comm: Vec<u8>,
 }
 
@@ -160,7 +161,7 @@ impl TimelineSink for SystraceWriter {
         let shown =
             thread.name.chars().take(MAX_THREAD_NAME_CHARS).map(|c| if c.is_control() { ' ' } else { c });
         let comm = format!("{} methods", shown.collect::<String>()).into_bytes();
-        let lines = MethodLines { tid: method_track_id(thread), tgid: thread.tgid.or(thread.tid), comm };
+        let lines = MethodLines { tid: method_track_id(thread), tgid: method_process(thread), comm };
         self.method_threads.insert(thread.index, lines);
         Ok(())
     }
@@ -181,7 +182,7 @@ impl TimelineSink for SystraceWriter {
                 tgid: lines.tgid,
                 payload: Payload::Values { values: &[], text: None },
             };
-            let pid = lines.tgid.unwrap_or(0);
+            let pid = lines.tgid.unwrap_or_default();
             self.out.batch.complete_line(|line| {
                 let mut columns = PieceWriter::new(&mut self.room, line);
                 self.columns.push_to(&mut columns, &event);

@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::page_format::MAX_CPUS;
 use crate::ftrace::page_writer::{self, LONG_BYTES, MAX_RECORD_BYTES, PAGE_BYTES, PageWriter};
+use crate::ids::{Pid, Tid};
 use crate::output_file::{Readers, create_beside};
 use crate::timeline::{DataCounts, DataKind, MergeSummary, TimelineSink};
 use crate::trace_dat::{CpuData, Metadata, RecorderInfo, option, trace_clock_option};
@@ -44,7 +45,7 @@ struct DatWriter {
     page_cpus: Vec<u32>,
     threads: ThreadNames,
     /// By process id: the parent's process id, and the full name.
-    processes: BTreeMap<i32, (i32, String)>,
+    processes: BTreeMap<Pid, (Pid, String)>,
     /// A buffer for the record that is being encoded.
     record: Vec<u8>,
     /// Values that did not fit their field, and records that did not fit a page.
@@ -87,9 +88,9 @@ impl DatWriter {
         spool.write_all(&page).map_err(temporary_error)
     }
 
-    fn remember(&mut self, tid: i32, tgid: Option<i32>, name: Option<&[u8]>) {
+    fn remember(&mut self, tid: Tid, tgid: Option<Pid>, name: Option<&[u8]>) {
         // The saved names do not include the idle task: its thread id is 0 on every CPU.
-        self.threads.learn(tid, tgid, name.filter(|_| tid > 0));
+        self.threads.learn(tid, tgid, name.filter(|_| tid.is_thread()));
     }
 
     /// Copies all pages from the temporary file to `out`, one CPU after the other.
@@ -122,7 +123,7 @@ impl DatWriter {
                 system => systems.entry(system).or_default().push(format),
             }
         }
-        let lines = |map: &mut dyn Iterator<Item = (i32, Vec<u8>)>| {
+        let lines = |map: &mut dyn Iterator<Item = (Tid, Vec<u8>)>| {
             let mut out = Vec::new();
             for (tid, text) in map {
                 out.extend_from_slice(format!("{tid} ").as_bytes());
@@ -215,10 +216,10 @@ impl Sink for DatWriter {
     }
 
     fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
-        self.threads.learn(process.pid, Some(process.pid), None);
+        self.threads.learn(process.pid.main_thread(), Some(process.pid), None);
         if let Some(name) = process.name {
             let name = String::from_utf8_lossy(name).into_owned();
-            self.processes.insert(process.pid, (process.ppid.unwrap_or(0), name));
+            self.processes.insert(process.pid, (process.ppid.unwrap_or_default(), name));
         }
         Ok(())
     }
@@ -228,7 +229,7 @@ impl Sink for DatWriter {
             self.remember(event.tid, event.tgid, event.comm);
         }
         for (pid, comm) in self.thread_name_fields.get(event.kind.0 as usize).cloned().unwrap_or_default() {
-            let tid = event.int(kind, pid).unwrap_or(0) as i32;
+            let tid = event.tid_at(kind, pid).unwrap_or_default();
             self.remember(tid, None, event.text(kind, comm));
         }
         let Some(Some(layout)) = self.layouts.get(event.kind.0 as usize) else {

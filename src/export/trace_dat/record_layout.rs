@@ -62,7 +62,7 @@ impl DatRecordLayout {
         }
         out.extend_from_slice(&self.id.to_le_bytes());
         out.extend_from_slice(&[event.flags as u8, event.preempt_count]);
-        out.extend_from_slice(&event.tid.to_le_bytes());
+        out.extend_from_slice(&event.tid.0.to_le_bytes());
         out.resize(start + self.fixed_bytes, 0);
         let mut unfit = 0;
         for (i, field) in self.fields.iter().enumerate() {
@@ -237,6 +237,7 @@ mod tests {
     use crate::formats::EventTypeId;
     use crate::ftrace::EventFormat;
     use crate::ftrace::print_fmt::{PrintFmt, Symbolizer};
+    use crate::ids::Tid;
 
     fn field(name: &str, ctype: &str, ty: FieldType, offset: u32, size: u32) -> Field {
         Field { name: name.into(), ctype: ctype.into(), ty, offset, size }
@@ -252,7 +253,7 @@ mod tests {
         let event = Event {
             ts: 1,
             cpu: 0,
-            tid: 77,
+            tid: Tid(77),
             kind: EventTypeId(0),
             flags: 3,
             preempt_count: 2,

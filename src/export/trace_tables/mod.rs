@@ -14,6 +14,7 @@ use self::sink::TableSink;
 use crate::clock::Clock;
 use crate::formats::input::Input;
 use crate::formats::{Damage, Event, EventType, Head, Order, Sink, SinkAdapter};
+use crate::ids::{Pid, Tid};
 use crate::measure::{Frame, Launch, LaunchBegin, LaunchType};
 use crate::tables::{COUNTED, Cell, SCHEMA_VERSION, TableId, TraceRows};
 use crate::timeline::{
@@ -171,7 +172,7 @@ impl TableSink<'_> {
 
     /// Makes a row of each thread and process that the timeline names.
     fn push_threads(&mut self, tasks: &Tasks) -> io::Result<()> {
-        let mut pids: BTreeSet<i32> = tasks.processes.keys().copied().collect();
+        let mut pids: BTreeSet<Pid> = tasks.processes.keys().copied().collect();
         let mut of_trace: BTreeMap<i64, &MethodThread> = BTreeMap::new();
         for thread in self.method_threads.values() {
             of_trace.entry(utid(thread)).or_insert(thread);
@@ -182,7 +183,7 @@ impl TableSink<'_> {
         let utids: BTreeSet<i64> = of_kernel.chain(of_trace.keys().copied()).collect();
         for number in utids {
             let traced = of_trace.get(&number).copied();
-            let tid = i32::try_from(number).ok().filter(|tid| *tid >= 0);
+            let tid = Tid::try_from(number).ok().filter(|tid| *tid >= Tid::IDLE);
             let known = tid.and_then(|tid| tasks.threads.get(tid));
             let pid = known.and_then(|thread| thread.tgid).or(traced.and_then(|thread| thread.tgid));
             pids.extend(pid);
@@ -195,7 +196,7 @@ impl TableSink<'_> {
                     tid.into(),
                     pid.into(),
                     name.as_deref().or(traced_name.map(String::as_str)).into(),
-                    tid.zip(pid).map(|(tid, pid)| tid == pid).into(),
+                    tid.zip(pid).map(|(tid, pid)| tid.is_main_of(pid)).into(),
                     traced.map(|thread| thread.trace_id).into(),
                     traced_name.into(),
                     traced

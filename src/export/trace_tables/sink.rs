@@ -7,6 +7,7 @@ use std::hash::Hash;
 use std::io;
 
 use crate::formats::{CounterValue, Event, EventType, event_catalog};
+use crate::ids::{Pid, Tid};
 use crate::measure::Finder;
 use crate::tables::{Cell, TableId, TraceRows};
 use crate::timeline::{MergeSummary, MethodThread};
@@ -85,24 +86,24 @@ impl<K: Eq + Hash> SliceStacks<K> {
 #[derive(Debug, Default)]
 pub(super) struct CpuTimes {
     /// By thread: the time of the periods that have ended, ns, and the begin of one that has not.
-    threads: HashMap<i32, (u64, Option<u64>)>,
+    threads: HashMap<Tid, (u64, Option<u64>)>,
 }
 
 impl CpuTimes {
     /// The thread gets a CPU.
-    pub fn begin(&mut self, tid: i32, ts: u64) {
+    pub fn begin(&mut self, tid: Tid, ts: u64) {
         self.threads.entry(tid).or_default().1 = Some(ts);
     }
 
     /// The thread has had a CPU for `ns`.
-    pub fn end(&mut self, tid: i32, ns: u64) {
+    pub fn end(&mut self, tid: Tid, ns: u64) {
         let thread = self.threads.entry(tid).or_default();
         *thread = (thread.0.saturating_add(ns), None);
     }
 
     /// The CPU time of the thread that runs at `ts`, ns; `None` where it is not known to run, because its
     /// switch was not recorded.
-    pub fn at(&self, tid: i32, ts: u64) -> Option<u64> {
+    pub fn at(&self, tid: Tid, ts: u64) -> Option<u64> {
         let (before, since) = self.threads.get(&tid)?;
         Some(before.saturating_add(ts.saturating_sub((*since)?)))
     }
@@ -132,7 +133,7 @@ pub(super) struct OpenAsync {
 }
 
 /// An asynchronous slice: its process, its track or name, and its cookie.
-type AsyncKey = (i32, Vec<u8>, i64);
+type AsyncKey = (Pid, Vec<u8>, i64);
 
 /// Receives tracks, and makes rows.
 pub(super) struct TableSink<'r> {
@@ -141,7 +142,7 @@ pub(super) struct TableSink<'r> {
     /// The fields of the last event as text.
     args: Vec<u8>,
     next_id: u64,
-    slices: SliceStacks<i32>,
+    slices: SliceStacks<Tid>,
     track_slices: SliceStacks<u32>,
     /// By [`MethodThread::index`].
     calls: SliceStacks<u32>,
@@ -150,7 +151,7 @@ pub(super) struct TableSink<'r> {
     /// By [`MethodThread::index`].
     pub(super) method_threads: BTreeMap<u32, MethodThread>,
     /// The threads that rows name.
-    pub(super) tids: BTreeSet<i32>,
+    pub(super) tids: BTreeSet<Tid>,
     pub(super) finder: Finder,
     /// Ends of asynchronous slices whose begin was not recorded.
     pub(super) unmatched_ends: u64,
@@ -163,7 +164,7 @@ struct SliceRow<'a> {
     parent: Option<u64>,
     kind: &'static str,
     utid: Option<i64>,
-    pid: Option<i32>,
+    pid: Option<Pid>,
     cpu: Option<u32>,
     track: Option<&'a str>,
     name: &'a str,
@@ -198,7 +199,7 @@ impl<'r> TableSink<'r> {
     }
 
     /// The thread's number in the tables.
-    fn utid(&mut self, tid: i32) -> i64 {
+    fn utid(&mut self, tid: Tid) -> i64 {
         self.tids.insert(tid);
         tid.into()
     }
@@ -249,7 +250,7 @@ impl<'r> TableSink<'r> {
         )
     }
 
-    fn async_row(&mut self, pid: i32, cookie: i64, slice: &OpenAsync, span: Span) -> io::Result<()> {
+    fn async_row(&mut self, pid: Pid, cookie: i64, slice: &OpenAsync, span: Span) -> io::Result<()> {
         let track = slice.track.as_deref().map(text);
         let name = text(&slice.name);
         let row = SliceRow {
@@ -316,7 +317,7 @@ impl TrackSink for TableSink<'_> {
         self.slice(&row, span)
     }
 
-    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let key = || (pid, slice.track.unwrap_or(slice.name).to_vec(), slice.cookie);
         match slice.edge {
             AsyncEdge::Begin => {
@@ -391,8 +392,8 @@ impl TrackSink for TableSink<'_> {
         )
     }
 
-    fn run_begin(&mut self, tid: i32, ts: u64) {
-        if tid > 0 {
+    fn run_begin(&mut self, tid: Tid, ts: u64) {
+        if tid.is_thread() {
             self.cpu_times.begin(tid, ts);
         }
     }
@@ -570,12 +571,12 @@ mod tests {
     #[test]
     fn cpu_time_is_known_only_while_the_thread_is_known_to_run() {
         let mut times = CpuTimes::default();
-        assert_eq!(times.at(7, 5), None);
-        times.begin(7, 10);
-        assert_eq!(times.at(7, 15), Some(5));
-        times.end(7, 20);
-        assert_eq!(times.at(7, 40), None);
-        times.begin(7, 50);
-        assert_eq!(times.at(7, 51), Some(21));
+        assert_eq!(times.at(Tid(7), 5), None);
+        times.begin(Tid(7), 10);
+        assert_eq!(times.at(Tid(7), 15), Some(5));
+        times.end(Tid(7), 20);
+        assert_eq!(times.at(Tid(7), 40), None);
+        times.begin(Tid(7), 50);
+        assert_eq!(times.at(Tid(7), 51), Some(21));
     }
 }

@@ -37,6 +37,7 @@ use super::ReadReport;
 use crate::art::DataHeaderError;
 use crate::art::{ALWAYS_ON_MAGIC, BlockEncoding, CounterTime, KeySection, MAGIC, always_on_form};
 use crate::clock::Clock;
+use crate::ids::Pid;
 use crate::text::utc_date;
 
 /// The largest number of threads that read the records of one trace. More threads would only wait for memory.
@@ -84,7 +85,7 @@ pub struct Header<'a> {
     /// `vm=`: `art` or `dalvik`.
     pub vm: Option<String>,
     /// `pid=`: the traced process.
-    pub pid: Option<i32>,
+    pub pid: Option<Pid>,
     /// `data-file-overflow=true`: the buffer was full before the trace was stopped.
     pub overflow: bool,
     /// `elapsed-time-usec=` or `elapsed-time-nsec=`, in ns.

@@ -14,6 +14,7 @@ use crate::formats::{
     CounterValue, Damage, Flow, Head, Order, ProcessInfo, ReadReport, Recording, Sink, ThreadInfo, Track,
     TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner,
 };
+use crate::ids::{Pid, Tid};
 
 /// Events of one time are looked at together, so many at most.
 const MAX_GROUP_EVENTS: usize = 4 << 10;
@@ -110,11 +111,11 @@ struct TrackPusher<'j, 's, 'a> {
 impl<'a> TrackPusher<'_, '_, 'a> {
     fn names(&mut self) -> io::Result<()> {
         for (pid, process) in self.json.processes() {
-            let (Ok(pid), Some(name)) = (i32::try_from(*pid), &process.name) else { continue };
+            let (Ok(pid), Some(name)) = (Pid::try_from(*pid), &process.name) else { continue };
             self.sink.process(&ProcessInfo { pid, ppid: None, name: Some(name), package: None })?;
         }
         for (key, thread) in self.json.threads() {
-            let (Ok(tid), Ok(tgid)) = (i32::try_from(key.tid), i32::try_from(key.pid)) else { continue };
+            let (Ok(tid), Ok(tgid)) = (Tid::try_from(key.tid), Pid::try_from(key.pid)) else { continue };
             if !thread.is_ambiguous {
                 let name = thread.name.as_deref();
                 self.sink.thread(&ThreadInfo { tid, tgid: Some(tgid), name })?;
@@ -338,7 +339,8 @@ impl<'a> TrackPusher<'_, '_, 'a> {
         let thread = self.json.threads().get(&key);
         let name = thread.and_then(|thread| thread.name.clone());
         let is_ambiguous = thread.is_none_or(|thread| thread.is_ambiguous);
-        let of_kernel = (i32::try_from(key.tid).ok().filter(|tid| *tid >= 0), i32::try_from(key.pid).ok());
+        let of_kernel =
+            (Tid::try_from(key.tid).ok().filter(|tid| *tid >= Tid::IDLE), Pid::try_from(key.pid).ok());
         let (owner, track_name, owner_name) = match of_kernel {
             (Some(tid), Some(tgid)) if !is_ambiguous => {
                 let own = if number == 0 { b"" } else { OVERLAPPING };
@@ -443,7 +445,7 @@ fn holds(binding: &FlowBinding, flow: Flow) -> bool {
 }
 
 fn process_owner(pid: i64) -> TrackOwner {
-    i32::try_from(pid).map_or(TrackOwner::Machine, TrackOwner::Process)
+    Pid::try_from(pid).map_or(TrackOwner::Machine, TrackOwner::Process)
 }
 
 /// The name of a series of a counter.

@@ -6,6 +6,7 @@ use super::{detect, read};
 use crate::formats::{
     Order, ProcessInfo, ReadReport, Sink, ThreadInfo, Track, TrackEvent, TrackEventKind, TrackOwner,
 };
+use crate::ids::Pid;
 
 /// The calls that a reader has made, a line each.
 #[derive(Default)]
@@ -21,7 +22,7 @@ impl Sink for Log {
     }
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         let name = String::from_utf8_lossy(thread.name.unwrap_or(b"-"));
-        self.lines.push(format!("thread {}/{} {name}", thread.tgid.unwrap_or(-1), thread.tid));
+        self.lines.push(format!("thread {}/{} {name}", thread.tgid.unwrap_or(Pid(-1)), thread.tid));
         Ok(())
     }
     fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
@@ -32,7 +33,7 @@ impl Sink for Log {
     fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
         assert_eq!(track.id.0 as usize, self.tracks.len());
         let owner = match track.owner {
-            TrackOwner::Thread { tid, tgid } => format!("{}/{tid}", tgid.unwrap_or(-1)),
+            TrackOwner::Thread { tid, tgid } => format!("{}/{tid}", tgid.unwrap_or(Pid(-1))),
             TrackOwner::Process(pid) => format!("{pid}"),
             TrackOwner::Machine => "machine".into(),
         };

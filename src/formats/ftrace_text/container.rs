@@ -10,6 +10,7 @@ use flate2::read::ZlibDecoder;
 use super::text_lines::{FileMemory, lines};
 use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo, base64};
+use crate::ids::{Pid, Tid};
 use crate::markup::{unescape_javascript, unescape_script};
 
 /// A part of the file, or a decompressed or unescaped copy of a part.
@@ -303,7 +304,7 @@ pub(super) fn read(text: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
 
 /// The process and the thread of a line `/proc/PID/task/TID`. Some versions of systrace lost the very first
 /// `/`.
-fn proc_line(line: &[u8]) -> Option<(i32, i32)> {
+fn proc_line(line: &[u8]) -> Option<(Pid, Tid)> {
     let line = std::str::from_utf8(line).ok()?.trim();
     let (pid, tid) = line.trim_start_matches('/').strip_prefix("proc/")?.split_once("/task/")?;
     Some((pid.parse().ok()?, tid.parse().ok()?))
@@ -337,17 +338,18 @@ impl PsColumns {
 
     fn row(&self, line: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
         let Ok(line) = std::str::from_utf8(line) else { return Ok(()) };
-        let number = |at: Option<usize>| line.split_whitespace().nth(at?)?.parse::<i32>().ok();
-        let Some(pid) = number(self.pid) else { return Ok(()) };
+        let word = |at: Option<usize>| line.split_whitespace().nth(at?);
+        let process = |at| word(at)?.parse::<Pid>().ok();
+        let Some(pid) = process(self.pid) else { return Ok(()) };
         let mut name = line.trim_start();
         for _ in 0..self.before_name {
             name = name.trim_start_matches(|c: char| !c.is_whitespace()).trim_start();
         }
         let name = name.trim_end();
         let name = (!name.is_empty()).then_some(name.as_bytes());
-        match number(self.tid) {
+        match word(self.tid).and_then(|tid| tid.parse().ok()) {
             Some(tid) => sink.thread(&ThreadInfo { tid, tgid: Some(pid), name }),
-            None => sink.process(&ProcessInfo { pid, ppid: number(self.ppid), name, package: None }),
+            None => sink.process(&ProcessInfo { pid, ppid: process(self.ppid), name, package: None }),
         }
     }
 }
@@ -439,12 +441,12 @@ mod tests {
         }
         fn thread(&mut self, t: &ThreadInfo<'_>) -> io::Result<()> {
             let name = t.name.map(String::from_utf8_lossy);
-            self.0.push(format!("{}/{} {}", t.tgid.unwrap_or(0), t.tid, name.unwrap_or_default()));
+            self.0.push(format!("{}/{} {}", t.tgid.unwrap_or(Pid(0)), t.tid, name.unwrap_or_default()));
             Ok(())
         }
         fn process(&mut self, p: &ProcessInfo<'_>) -> io::Result<()> {
             let name = p.name.map(String::from_utf8_lossy);
-            self.0.push(format!("{} of {:?} {}", p.pid, p.ppid, name.unwrap_or_default()));
+            self.0.push(format!("{} of {:?} {}", p.pid, p.ppid.map(i64::from), name.unwrap_or_default()));
             Ok(())
         }
     }

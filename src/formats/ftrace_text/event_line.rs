@@ -3,13 +3,14 @@
 //! `trace-cmd report`.
 
 use crate::ftrace::trace_flags;
+use crate::ids::{Pid, Tid};
 
 /// A line with an event, parsed up to the event's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventLine<'a> {
     pub comm: &'a [u8],
-    pub tid: i32,
-    pub tgid: Option<i32>,
+    pub tid: Tid,
+    pub tgid: Option<Pid>,
     pub cpu: u32,
     pub flags: u16,
     pub preempt_count: u8,
@@ -59,7 +60,7 @@ pub(super) fn parse(line: &[u8]) -> Option<EventLine<'_>> {
 }
 
 /// The name, the thread id and the process id in `   COMM-PID   ( TGID) `, which precedes the CPU's bracket.
-fn task(text: &[u8]) -> Option<(&[u8], i32, Option<i32>)> {
+fn task(text: &[u8]) -> Option<(&[u8], Tid, Option<Pid>)> {
     let mut text = text.trim_ascii_end();
     let mut tgid = None;
     if let Some(inner) = text.strip_suffix(b")") {
@@ -72,7 +73,7 @@ fn task(text: &[u8]) -> Option<(&[u8], i32, Option<i32>)> {
     let (comm, tid) = text.split_at(text.len() - digits);
     let (tid, len) = decimal(tid)?;
     (len == digits).then_some(())?;
-    Some((comm.strip_suffix(b"-")?.trim_ascii_start(), i32::try_from(tid).ok()?, tgid))
+    Some((comm.strip_suffix(b"-")?.trim_ascii_start(), Tid(i32::try_from(tid).ok()?), tgid))
 }
 
 type FlagsAndTime<'a> = (Option<&'a [u8]>, u64, u8, &'a [u8]);
@@ -180,11 +181,11 @@ mod tests {
     #[test]
     fn columns_that_some_kernels_leave_out_are_optional() {
         let plain = line("          <idle>-0     [003] 1136.097253: cpu_idle: state=0 cpu_id=0");
-        assert_eq!((plain.comm, plain.tid, plain.tgid, plain.cpu), (&b"<idle>"[..], 0, None, 3));
+        assert_eq!((plain.comm, plain.tid, plain.tgid, plain.cpu), (&b"<idle>"[..], Tid::IDLE, None, 3));
         assert_eq!((plain.ts, plain.decimals), (1_136_097_253_000, 6));
         assert_eq!(plain.rest, b"cpu_idle: state=0 cpu_id=0");
         let tgid = line(" my app [x]-1-77  ( 123) [000] dNh2. 5.000000001: foo: ");
-        assert_eq!((tgid.comm, tgid.tid, tgid.tgid), (&b"my app [x]-1"[..], 77, Some(123)));
+        assert_eq!((tgid.comm, tgid.tid, tgid.tgid), (&b"my app [x]-1"[..], Tid(77), Some(Pid(123))));
         assert_eq!((tgid.ts, tgid.flags, tgid.preempt_count), (5_000_000_001, 0x2d, 2));
         assert_eq!(line("a-1 (-----) [001] ...1 1.5: x:").tgid, None);
         assert_eq!(line("a-1 [001] ...21 12345: x:").preempt_count, 0x12);

@@ -11,6 +11,7 @@ use super::records::{Layouts, PerfRecord, RecordWalk, record_type};
 use super::resolver::{KERNEL_PATH, Map, Resolver};
 use crate::formats::Damage;
 use crate::formats::samples::{Sample, SampleCollector, SampleReading, SampleSink, SampleTables};
+use crate::ids::{Pid, Tid};
 use crate::progress::{self, Pass};
 
 /// The part of a record's `misc` that says where the processor was, and its value for the kernel.
@@ -123,7 +124,7 @@ impl PerfReader {
             return *thread;
         }
         let name = self.names.get(&tid).cloned().unwrap_or_default();
-        let index = self.collector.add_thread(pid as i32, tid as i32, name);
+        let index = self.collector.add_thread(Pid(pid as i32), Tid(tid as i32), name);
         self.threads.insert((pid, tid), index);
         index
     }

@@ -15,6 +15,7 @@ use super::trace_packets::packets;
 use super::wire::read::{WireValue, fields};
 use crate::clock::Clock;
 use crate::formats::Damage;
+use crate::ids::Tid;
 use crate::varint;
 
 /// One event of a bundle.
@@ -34,9 +35,9 @@ pub(super) enum EventContent<'a> {
     Whole(&'a [u8]),
     /// `sched_switch` as a row of `CompactSched`. The row does not hold the previous thread. That thread is
     /// named by the `next_*` fields of the preceding switch on the same CPU.
-    CompactSwitch { prev_state: i64, next_pid: i32, next_prio: i32, next_comm: &'a [u8] },
+    CompactSwitch { prev_state: i64, next_tid: Tid, next_prio: i32, next_comm: &'a [u8] },
     /// `sched_waking` as a row of `CompactSched`.
-    CompactWaking { pid: i32, target_cpu: i32, prio: i32, comm: &'a [u8], flags: u8 },
+    CompactWaking { tid: Tid, target_cpu: i32, prio: i32, comm: &'a [u8], flags: u8 },
     /// The kernel lost events before the next event of this CPU.
     LostEvents,
 }
@@ -463,13 +464,13 @@ impl<'a> CompactRows<'a> {
             let content = if is_switch {
                 EventContent::CompactSwitch {
                     prev_state: value(0) as i64,
-                    next_pid: value(1) as i32,
+                    next_tid: Tid(value(1) as i32),
                     next_prio: value(2) as i32,
                     next_comm: comm(row.values[3]),
                 }
             } else {
                 EventContent::CompactWaking {
-                    pid: value(0) as i32,
+                    tid: Tid(value(0) as i32),
                     target_cpu: value(1) as i32,
                     prio: value(2) as i32,
                     comm: comm(row.values[3]),
@@ -716,12 +717,12 @@ mod tests {
         let expected = (0..count).flat_map(|n| {
             let switch = EventContent::CompactSwitch {
                 prev_state: 0,
-                next_pid: n as i32,
+                next_tid: Tid(n as i32),
                 next_prio: 0,
                 next_comm: comm(n),
             };
             let waking = EventContent::CompactWaking {
-                pid: n as i32 + 1,
+                tid: Tid(n as i32 + 1),
                 target_cpu: 0,
                 prio: 0,
                 comm: b"",

@@ -17,6 +17,7 @@ use super::fields::{
 use super::track_clocks::{MachineTime, number};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
 use crate::formats::{CounterValue, TrackOwner};
+use crate::ids::Pid;
 
 const BYTES_PER_KB: u64 = 1024;
 const NS_PER_MS: u64 = 1_000_000;
@@ -199,7 +200,7 @@ impl<'a> CounterReader<'a> {
             trace_packet::GPU_MEM_TOTAL_EVENT => {
                 let owner = match number(body, gpu::PID).unwrap_or(0) as i32 {
                     0 => TrackOwner::Machine,
-                    pid => TrackOwner::Process(pid),
+                    pid => TrackOwner::Process(Pid(pid)),
                 };
                 let value = int(number(body, gpu::SIZE).unwrap_or(0));
                 out(PolledCounter { owner, name: CounterName::plain("GPU Memory"), value, time: None });
@@ -309,7 +310,7 @@ impl<'a> CounterReader<'a> {
         for (_, message) in fields(body).filter(|(n, _)| *n == process_stats::PROCESSES) {
             let message = message.bytes();
             let Some(pid) = last_value(message, process::PID) else { continue };
-            let owner = TrackOwner::Process(pid.int32());
+            let owner = TrackOwner::Process(Pid(pid.int32()));
             for (field, value) in fields(message) {
                 let value = value.number();
                 if field == process::OOM_SCORE_ADJ {

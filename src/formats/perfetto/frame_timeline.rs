@@ -17,6 +17,7 @@ use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::{
     ActualFrame, JankTypes, PredictionType, PresentType, SurfaceFrame, TimelineFrame, TrackId,
 };
+use crate::ids::Pid;
 
 /// The most frames that wait for their end at one time. SurfaceFlinger writes the begin and the end of a
 /// frame one behind the other.
@@ -86,7 +87,7 @@ impl<'a> FramePackets<'a> {
         self.list.sort_by_key(|(ts, _)| *ts);
         let mut out = Frames { bad_times: self.bad_times, ..Frames::default() };
         let mut open: HashMap<u64, OpenFrame> = HashMap::new();
-        let mut expected: HashSet<(i32, i64)> = HashSet::new();
+        let mut expected: HashSet<(Pid, i64)> = HashSet::new();
         for (ts, event) in self.list {
             let Some((kind, body)) = fields(event).find(|(n, _)| is_event(*n)) else {
                 out.malformed += 1;
@@ -166,7 +167,7 @@ fn frame(kind: u32, body: &[u8]) -> Option<(u64, TimelineFrame<'_>)> {
     };
     let cookie = number(body, cookie)?;
     let token = number(body, token)? as i64;
-    let pid = last_value(body, pid)?.int32();
+    let pid = Pid(last_value(body, pid)?.int32());
     let surface = is_surface.then(|| {
         let layer = last_value(body, expected_surface::LAYER_NAME).map_or(&[][..], WireValue::bytes);
         SurfaceFrame { token, layer }

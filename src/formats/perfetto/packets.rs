@@ -26,6 +26,7 @@ use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::spill::{FileBytes, RELEASE_BYTES, Release, SpillWriter};
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, Package, ProcessInfo, ReadReport, Sink, ThreadInfo};
+use crate::ids::{Pid, Tid};
 use crate::progress::{self, Pass};
 
 /// Unpacks the field `number` of a packet to `out`, within the budget. Returns `None` if that field does not
@@ -476,15 +477,15 @@ impl<'a> PacketIndex<'a> {
                     let name = cmdline.next().map(|(_, v)| v.bytes());
                     let uid = last_value(message, process_tree_process::UID).map(WireValue::number);
                     sink.process(&ProcessInfo {
-                        pid: int(process_tree_process::PID).unwrap_or(0),
-                        ppid: int(process_tree_process::PPID),
+                        pid: Pid(int(process_tree_process::PID).unwrap_or(0)),
+                        ppid: int(process_tree_process::PPID).map(Pid),
                         name,
                         package: uid.and_then(|uid| self.package(uid, name.unwrap_or(b""))),
                     })?;
                 }
                 process_tree::THREADS => sink.thread(&ThreadInfo {
-                    tid: int(process_tree_thread::TID).unwrap_or(0),
-                    tgid: int(process_tree_thread::TGID),
+                    tid: Tid(int(process_tree_thread::TID).unwrap_or(0)),
+                    tgid: int(process_tree_thread::TGID).map(Pid),
                     name: last_value(message, process_tree_thread::NAME).map(WireValue::bytes),
                 })?,
                 _ => {}
@@ -545,15 +546,15 @@ fn send_process(process: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     let name = last_value(process, process_descriptor::PROCESS_NAME)
         .or_else(|| last_value(process, process_descriptor::CMDLINE))
         .map(WireValue::bytes);
-    sink.process(&ProcessInfo { pid: pid.int32(), ppid: None, name, package: None })
+    sink.process(&ProcessInfo { pid: Pid(pid.int32()), ppid: None, name, package: None })
 }
 
 /// Pushes the thread of a `ThreadDescriptor`.
 fn send_thread(thread: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     let Some(tid) = last_value(thread, thread_descriptor::TID) else { return Ok(()) };
     let name = last_value(thread, thread_descriptor::THREAD_NAME).map(WireValue::bytes);
-    let tgid = last_value(thread, thread_descriptor::PID).map(WireValue::int32);
-    sink.thread(&ThreadInfo { tid: tid.int32(), tgid, name })
+    let tgid = last_value(thread, thread_descriptor::PID).map(|pid| Pid(pid.int32()));
+    sink.thread(&ThreadInfo { tid: Tid(tid.int32()), tgid, name })
 }
 
 /// Lost events of one CPU as the kernel counts them: overrun and dropped events since the ring buffer was
@@ -774,7 +775,7 @@ mod tests {
 
     /// Collects the packages of processes.
     #[derive(Default)]
-    struct PackageLog(Vec<(i32, Option<(String, bool)>)>);
+    struct PackageLog(Vec<(Pid, Option<(String, bool)>)>);
 
     impl Sink for PackageLog {
         fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
@@ -829,11 +830,11 @@ mod tests {
         index.send_names(&mut log).unwrap();
         let app = |name: &str, is_debuggable| Some((name.to_owned(), is_debuggable));
         let expected = [
-            (20, app("com.app", true)),
-            (21, app("com.app", true)),
-            (30, app("com.second", false)),
-            (31, None),
-            (40, None),
+            (Pid(20), app("com.app", true)),
+            (Pid(21), app("com.app", true)),
+            (Pid(30), app("com.second", false)),
+            (Pid(31), None),
+            (Pid(40), None),
         ];
         assert_eq!(log.0, expected);
     }

@@ -23,6 +23,7 @@ use crate::formats::{
     ContainedTrace, Damage, Event, EventTypeId, FormatError, FormatId, Head, OpenedInput, Order, Payload,
     ReadReport, Recording, Release, Sink, TrackEvent, TrackEventKind, Value,
 };
+use crate::ids::Tid;
 use crate::progress::{self, Pass};
 
 /// The comm of a thread that the trace does not name; ftrace's own text has the same placeholder.
@@ -154,7 +155,7 @@ const PROGRESS_STEP_EVENTS: usize = 1 << 12;
 /// The thread that runs on a CPU at the current event.
 #[derive(Clone, Copy)]
 struct RunningThread<'a> {
-    tid: i32,
+    tid: Tid,
     comm: &'a [u8],
     prio: i32,
 }
@@ -350,30 +351,30 @@ impl<'a> PerfettoReader<'_, 'a> {
                     let symbols = symbols.filter(|symbols| !symbols.is_empty());
                     self.whole_event(event, message, &mut values, symbols)?;
                 }
-                EventContent::CompactSwitch { prev_state, next_pid, next_prio, next_comm } => {
+                EventContent::CompactSwitch { prev_state, next_tid, next_prio, next_comm } => {
                     let id = self.decoder.switch(self.sink)?;
-                    let next = RunningThread { tid: next_pid, comm: next_comm, prio: next_prio };
+                    let next = RunningThread { tid: next_tid, comm: next_comm, prio: next_prio };
                     let prev = self.running.insert(event.cpu, next);
                     self.unknown_prev += u64::from(prev.is_none());
-                    let prev = prev.unwrap_or(RunningThread { tid: -1, comm: UNKNOWN_COMM, prio: 0 });
+                    let prev = prev.unwrap_or(RunningThread { tid: Tid::NONE, comm: UNKNOWN_COMM, prio: 0 });
                     let list = [
                         Value::Str(prev.comm),
                         Value::Int(prev.tid.into()),
                         Value::Int(prev.prio.into()),
                         Value::Int(prev_state),
                         Value::Str(next_comm),
-                        Value::Int(next_pid.into()),
+                        Value::Int(next_tid.into()),
                         Value::Int(next_prio.into()),
                     ];
                     self.send(event, id, prev.tid, 0, &list)?;
                 }
-                EventContent::CompactWaking { pid, target_cpu, prio, comm, flags } => {
+                EventContent::CompactWaking { tid: woken, target_cpu, prio, comm, flags } => {
                     let id = self.decoder.waking(self.sink)?;
-                    let tid = self.running.get(&event.cpu).map_or(-1, |r| r.tid);
+                    let tid = self.running.get(&event.cpu).map_or(Tid::NONE, |r| r.tid);
                     let success = 1;
                     let list = [
                         Value::Str(comm),
-                        Value::Int(pid.into()),
+                        Value::Int(woken.into()),
                         Value::Int(prio.into()),
                         Value::Int(success),
                         Value::Int(target_cpu.into()),
@@ -393,13 +394,13 @@ impl<'a> PerfettoReader<'_, 'a> {
         values: &mut DecodedValues<'a>,
         symbols: Option<&HashMap<u64, &'a [u8]>>,
     ) -> io::Result<()> {
-        let mut tid = 0;
+        let mut tid = Tid::IDLE;
         let mut flags = 0;
         let mut body = None;
         for (number, value) in fields(message) {
             match number {
                 ftrace_event::TIMESTAMP => {}
-                ftrace_event::PID => tid = value.int32(),
+                ftrace_event::PID => tid = Tid(value.int32()),
                 ftrace_event::COMMON_FLAGS => flags = value.number() as u8,
                 number => body = Some((number, value.bytes())),
             }
@@ -423,7 +424,7 @@ impl<'a> PerfettoReader<'_, 'a> {
                 _ => 0,
             };
             let Value::Str(comm) = values.list[sched_switch_value::NEXT_COMM] else { return Ok(()) };
-            let tid = int(sched_switch_value::NEXT_PID);
+            let tid = Tid(int(sched_switch_value::NEXT_PID));
             let prio = int(sched_switch_value::NEXT_PRIO);
             self.running.insert(event.cpu, RunningThread { tid, comm, prio });
         } else {
@@ -442,7 +443,7 @@ impl<'a> PerfettoReader<'_, 'a> {
         &mut self,
         event: &BundleEvent<'_>,
         id: EventTypeId,
-        tid: i32,
+        tid: Tid,
         flags: u8,
         list: &[Value<'_>],
     ) -> io::Result<()> {
@@ -457,7 +458,7 @@ impl<'a> PerfettoReader<'_, 'a> {
             }
             _ => self.running.get(&event.cpu).filter(|r| r.tid == tid).map(|r| r.comm),
         };
-        let comm = comm.filter(|comm| tid > 0 && *comm != UNKNOWN_COMM);
+        let comm = comm.filter(|comm| tid.is_thread() && *comm != UNKNOWN_COMM);
         let event = Event {
             ts: event.ts,
             cpu: event.cpu,

@@ -14,6 +14,7 @@ use super::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::clock::Clock;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{Damage, ReadReport, ThreadIds};
+use crate::ids::Tid;
 use crate::markers::Marker;
 use crate::varint;
 
@@ -137,7 +138,8 @@ impl TraceScan {
                         }
                     }
                     let pids = last_value(value.bytes(), compact::SWITCH_NEXT_PID);
-                    varint::all(pids.map_or(&[][..], WireValue::bytes)).for_each(|pid| self.tids.add(pid));
+                    varint::all(pids.map_or(&[][..], WireValue::bytes))
+                        .for_each(|pid| self.tids.add(Tid(pid as i32)));
                 }
                 _ => head.field(number, value),
             }
@@ -161,14 +163,14 @@ impl TraceScan {
         if let Some((ts, pid, rest)) = leading_fields(event)
             && !matches!(rest.first(), Some(&(PRINT_TAG | COMMON_FLAGS_TAG | TIMESTAMP_TAG | PID_TAG)))
         {
-            self.tids.add(pid);
+            self.tids.add(Tid(pid as i32));
             return ts;
         }
         let mut ts = 0;
         for (number, value) in fields(event) {
             match number {
                 ftrace_event::TIMESTAMP => ts = value.number(),
-                ftrace_event::PID => self.tids.add(value.number()),
+                ftrace_event::PID => self.tids.add(Tid(value.int32())),
                 ftrace_event::PRINT => {
                     let text = last_value(value.bytes(), print_ftrace_event::BUF).map(WireValue::bytes);
                     self.markers += u64::from(text.is_some_and(|text| Marker::parse(text).is_some()));

@@ -163,9 +163,9 @@ fn tracks_are_named_by_their_descriptors_wherever_these_stand() {
     assert_eq!(
         log.tracks,
         [
-            "Thread { tid: 8, tgid: Some(7) } \"child\"",
-            "Thread { tid: 8, tgid: Some(7) } \"\"",
-            "Process(7) \"\"",
+            "Thread { tid: Tid(8), tgid: Some(Pid(7)) } \"child\"",
+            "Thread { tid: Tid(8), tgid: Some(Pid(7)) } \"\"",
+            "Process(Pid(7)) \"\"",
             "Machine \"\"",
         ]
     );
@@ -216,7 +216,7 @@ fn names_defaults_and_a_clock_of_differences_come_from_the_sequence() {
     // Another sequence has neither the name nor the clock.
     event(&mut data, 2, 77, INSTANT, |out| uint(out, track_event::NAME_IID, 3));
     let (log, report) = read_log(&data);
-    assert_eq!(log.tracks[0], "Thread { tid: 8, tgid: Some(7) } \"\"");
+    assert_eq!(log.tracks[0], "Thread { tid: Tid(8), tgid: Some(Pid(7)) } \"\"");
     assert_eq!(
         log.events,
         ["77 #1 !", "1010000 #0 +interned cpu 4000", "1015000 #0 -", "1116000 #0 !inline"]
@@ -364,7 +364,7 @@ fn events_of_chromes_old_kinds_become_slices_and_instants() {
     legacy(&mut data, b'I', "instant", None, 0);
     legacy(&mut data, b'e', "async", Some(3), 0);
     let (log, _) = read_log(&data);
-    assert_eq!(log.tracks, ["Thread { tid: 8, tgid: Some(7) } \"\"", "Process(7) \"async\""]);
+    assert_eq!(log.tracks, ["Thread { tid: Tid(8), tgid: Some(Pid(7)) } \"\"", "Process(Pid(7)) \"async\""]);
     let want =
         ["110000 #0 +complete", "115000 #0 -", "120000 #1 +async", "130000 #0 !instant", "140000 #1 -"];
     assert_eq!(log.events, want);

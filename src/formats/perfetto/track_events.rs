@@ -20,6 +20,7 @@ use super::track_event_order::{SortedTrackEvents, TrackEventSorter};
 use super::track_table::{DescribedThread, PerfettoTrackKey, TrackTable, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
 use crate::formats::{CounterValue, Flow, TrackEventKind};
+use crate::ids::{Pid, Tid};
 use crate::progress::{self, Pass};
 
 /// The track events of a trace.
@@ -389,8 +390,8 @@ struct LegacyParts {
     name_iid: Option<u64>,
     duration_us: u64,
     id: Option<u64>,
-    pid: Option<i32>,
-    tid: Option<i32>,
+    pid: Option<Pid>,
+    tid: Option<Tid>,
 }
 
 impl<'a> EventParts<'a> {
@@ -446,8 +447,8 @@ impl LegacyParts {
                 legacy_event::UNSCOPED_ID | legacy_event::LOCAL_ID | legacy_event::GLOBAL_ID => {
                     parts.id = Some(value.number());
                 }
-                legacy_event::PID_OVERRIDE => parts.pid = Some(value.int32()),
-                legacy_event::TID_OVERRIDE => parts.tid = Some(value.int32()),
+                legacy_event::PID_OVERRIDE => parts.pid = Some(Pid(value.int32())),
+                legacy_event::TID_OVERRIDE => parts.tid = Some(Tid(value.int32())),
                 _ => {}
             }
         }

@@ -7,6 +7,7 @@ use super::fields::{counter_descriptor, process_descriptor, thread_descriptor, t
 use super::track_clocks::number;
 use super::wire::read::{WireValue, fields};
 use crate::formats::{Track, TrackId, TrackKind, TrackOwner};
+use crate::ids::{Pid, Tid};
 
 /// How many parents of a track are followed. Descriptors of a damaged file may form a circle.
 const MAX_PARENTS: usize = 64;
@@ -24,14 +25,14 @@ const ACTUAL_FRAMES_TRACK: &[u8] = b"Actual Timeline";
 /// A thread as a `ThreadDescriptor` describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct DescribedThread {
-    pub(super) pid: Option<i32>,
-    pub(super) tid: i32,
+    pub(super) pid: Option<Pid>,
+    pub(super) tid: Tid,
 }
 
 /// Reads a `ThreadDescriptor`.
 pub(super) fn described_thread(descriptor: &[u8]) -> Option<DescribedThread> {
-    let tid = number(descriptor, thread_descriptor::TID)? as i32;
-    Some(DescribedThread { pid: number(descriptor, thread_descriptor::PID).map(|pid| pid as i32), tid })
+    let tid = Tid(number(descriptor, thread_descriptor::TID)? as i32);
+    Some(DescribedThread { pid: number(descriptor, thread_descriptor::PID).map(|pid| Pid(pid as i32)), tid })
 }
 
 /// How the values of a counter are to be read.
@@ -47,7 +48,7 @@ pub(super) struct CounterSpec {
 struct DescribedTrack<'a> {
     name: &'a [u8],
     parent: u64,
-    process: Option<(i32, &'a [u8])>,
+    process: Option<(Pid, &'a [u8])>,
     thread: Option<(DescribedThread, &'a [u8])>,
     counter: Option<CounterSpec>,
 }
@@ -67,9 +68,9 @@ pub(super) enum PerfettoTrackKey<'a> {
     /// A thread that a `ThreadDescriptor` of the packet sequence names.
     Thread(DescribedThread),
     /// An asynchronous slice of Chrome's old kind: its process, id and name.
-    Async(Option<i32>, u64, &'a [u8]),
+    Async(Option<Pid>, u64, &'a [u8]),
     /// Frames of a process, and whether they are actual and not expected ones.
-    Frames(i32, bool),
+    Frames(Pid, bool),
     /// A counter that packets of its own poll.
     Counter(TrackOwner, CounterName<'a>),
 }
@@ -111,7 +112,7 @@ impl<'a> TrackTable<'a> {
                 }
                 track_descriptor::PARENT_UUID => track.parent = value.number(),
                 track_descriptor::PROCESS => {
-                    let pid = number(body, process_descriptor::PID).unwrap_or(0) as i32;
+                    let pid = Pid(number(body, process_descriptor::PID).unwrap_or(0) as i32);
                     track.process = Some((pid, text(body, process_descriptor::PROCESS_NAME)));
                 }
                 track_descriptor::THREAD => {

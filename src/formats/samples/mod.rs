@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::ReadReport;
 use crate::clock::Clock;
+use crate::ids::{Pid, Tid};
 
 pub(crate) use symbol_name::readable;
 
@@ -107,9 +108,9 @@ pub struct SampleEvent {
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SampleThread {
     /// The process's id; 0 where the recording does not state it.
-    pub pid: i32,
+    pub pid: Pid,
     /// The kernel's thread id.
-    pub tid: i32,
+    pub tid: Tid,
     /// The name that the thread had last; empty where the recording does not state it.
     pub name: String,
     /// Number of samples.
@@ -227,7 +228,7 @@ pub(crate) struct SampleCollector {
 
 impl SampleCollector {
     /// Adds a thread, and returns its index.
-    pub(crate) fn add_thread(&mut self, pid: i32, tid: i32, name: String) -> u32 {
+    pub(crate) fn add_thread(&mut self, pid: Pid, tid: Tid, name: String) -> u32 {
         let threads = &mut self.reading.tables.threads;
         let index = threads.len() as u32;
         threads.push(SampleThread { pid, tid, name, samples: 0 });
@@ -413,7 +414,7 @@ mod tests {
     fn the_sample_of_a_switch_lasts_until_its_thread_runs_again() {
         let mut collector = SampleCollector::default();
         collector.reading.tables.events.push(SampleEvent { is_off_cpu: true, ..SampleEvent::default() });
-        let thread = collector.add_thread(1, 2, "main".into());
+        let thread = collector.add_thread(Pid(1), Tid(2), "main".into());
         let sample = |time| Sample { time, thread, event: 0, cpu: None, stack: NO_STACK, period: 1 };
         let mut sink = Pushed::default();
         collector.take(sample(10), &mut sink).unwrap();

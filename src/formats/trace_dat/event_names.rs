@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 
 use crate::formats::{CLONE_THREAD, Event, EventType, Sink, ThreadIds, ThreadInfo};
+use crate::ids::{Pid, Tid};
 
 /// Events that hold a thread's name: the event, the field with the thread's id, the field with its name.
 const NAMING_FIELDS: [(&str, &str, &str); 8] = [
@@ -36,13 +37,13 @@ pub(super) struct EventNames {
     named: NamedThreads,
     /// When each thread that got another name got its last one, ns. Events of different CPUs do not come in
     /// the order of their times, and the last name counts.
-    renamed: HashMap<i32, u64>,
+    renamed: HashMap<Tid, u64>,
     /// The process of each thread that the file or an event names. Empty where the file's own list is: then
     /// its text has no processes either, and events add none.
-    tgids: HashMap<i32, i32>,
+    tgids: HashMap<Tid, Pid>,
     /// Threads whose processes are not known yet, and the threads that they have made, which belong to the
     /// same ones: (maker, made).
-    made: BTreeSet<(i32, i32)>,
+    made: BTreeSet<(Tid, Tid)>,
     /// The number of new threads that did not get into `made`, because it is full.
     not_waiting: u64,
     /// By event type.
@@ -60,7 +61,7 @@ struct NamingFields {
 
 impl EventNames {
     /// Begins with the threads that have a name already, and with the processes of threads.
-    pub fn new(named: impl Iterator<Item = i32>, tgids: HashMap<i32, i32>) -> EventNames {
+    pub fn new(named: impl Iterator<Item = Tid>, tgids: HashMap<Tid, Pid>) -> EventNames {
         let mut threads = NamedThreads::default();
         for tid in named {
             threads.add(tid);
@@ -109,10 +110,7 @@ impl EventNames {
             self.learn_new_thread(event, kind, tid, flags, sink)?;
         }
         for (id, name) in &self.fields[number].names {
-            let Some(tid) = event.int(kind, *id).and_then(|tid| i32::try_from(tid).ok()) else { continue };
-            if tid <= 0 {
-                continue;
-            }
+            let Some(tid) = event.tid_at(kind, *id).filter(|tid| tid.is_thread()) else { continue };
             let is_first = self.named.add(tid);
             if kind.name == TASK_RENAME {
                 let renamed = self.renamed.entry(tid).or_default();
@@ -141,9 +139,12 @@ impl EventNames {
         sink: &mut S,
     ) -> io::Result<()> {
         let Some(flags) = event.int(kind, flags) else { return Ok(()) };
-        let tid = event.int(kind, tid).and_then(|tid| i32::try_from(tid).ok()).filter(|tid| *tid > 0);
-        let Some(tid) = tid else { return Ok(()) };
-        let tgid = if flags & CLONE_THREAD == 0 { Some(tid) } else { self.tgids.get(&event.tid).copied() };
+        let Some(tid) = event.tid_at(kind, tid).filter(|tid| tid.is_thread()) else { return Ok(()) };
+        let tgid = if flags & CLONE_THREAD == 0 {
+            Some(Pid::of_main_thread(tid))
+        } else {
+            self.tgids.get(&event.tid).copied()
+        };
         let Some(tgid) = tgid else {
             // Its maker is a new thread, too, and was made on a CPU whose events come later.
             if self.made.len() < MAX_WAITING {
@@ -158,7 +159,8 @@ impl EventNames {
             if self.tgids.insert(tid, tgid) != Some(tgid) {
                 sink.thread(&ThreadInfo { tid, tgid: Some(tgid), name: None })?;
             }
-            let made: Vec<_> = self.made.range((tid, i32::MIN)..=(tid, i32::MAX)).copied().collect();
+            let made: Vec<_> =
+                self.made.range((tid, Tid(i32::MIN))..=(tid, Tid(i32::MAX))).copied().collect();
             known.extend(made.iter().map(|(_, made)| *made));
             made.iter().for_each(|pair| _ = self.made.remove(pair));
         }
@@ -171,14 +173,13 @@ impl EventNames {
 struct NamedThreads {
     ids: ThreadIds,
     /// Numbers that no thread can have: only a damaged file names them.
-    impossible: HashSet<i32>,
+    impossible: HashSet<Tid>,
 }
 
 impl NamedThreads {
     /// Adds a thread. Returns whether it had no name before.
-    fn add(&mut self, tid: i32) -> bool {
-        let added = u64::try_from(tid).ok().and_then(|tid| self.ids.insert(tid));
-        added.unwrap_or_else(|| self.impossible.insert(tid))
+    fn add(&mut self, tid: Tid) -> bool {
+        self.ids.insert(tid).unwrap_or_else(|| self.impossible.insert(tid))
     }
 }
 
@@ -205,7 +206,7 @@ mod tests {
 
         fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
             let name = thread.name.map(|name| String::from_utf8_lossy(name).into_owned());
-            self.0.push((thread.tid, thread.tgid, name));
+            self.0.push((thread.tid.0, thread.tgid.map(|tgid| tgid.0), name));
             Ok(())
         }
     }
@@ -233,8 +234,9 @@ mod tests {
         fn new(tgids: &[(i32, i32)]) -> Recorded {
             let int = FieldType::Int;
             let text = FieldType::TailStr;
+            let tgids = tgids.iter().map(|(tid, tgid)| (Tid(*tid), Pid(*tgid)));
             Recorded {
-                names: EventNames::new([].into_iter(), tgids.iter().copied().collect()),
+                names: EventNames::new([].into_iter(), tgids.collect()),
                 types: [
                     kind(TASK_NEWTASK, [("pid", int), ("comm", text), ("clone_flags", int)]),
                     kind(TASK_RENAME, [("pid", int), ("newcomm", text), ("oom_score_adj", int)]),
@@ -243,7 +245,7 @@ mod tests {
             }
         }
 
-        fn event(&mut self, number: u32, ts: u64, tid: i32, values: [Value<'_>; 3]) {
+        fn event(&mut self, number: u32, ts: u64, tid: Tid, values: [Value<'_>; 3]) {
             let event = Event {
                 ts,
                 cpu: 0,
@@ -258,18 +260,18 @@ mod tests {
             self.names.learn(&event, &self.types, &mut self.told).unwrap();
         }
 
-        fn makes(&mut self, maker: i32, made: i64, flags: i64) {
+        fn makes(&mut self, maker: Tid, made: i64, flags: i64) {
             self.event(0, 1, maker, [Value::Int(made), Value::Str(b"worker"), Value::Int(flags)]);
         }
 
         fn is_renamed(&mut self, ts: u64, name: &[u8]) {
-            self.event(1, ts, 9, [Value::Int(9), Value::Str(name), Value::Int(0)]);
+            self.event(1, ts, Tid(9), [Value::Int(9), Value::Str(name), Value::Int(0)]);
         }
     }
 
     /// The threads that the sink is told of when thread `maker` makes thread 9, in a file with these
     /// processes.
-    fn told(maker: i32, flags: i64, tgids: &[(i32, i32)]) -> Vec<(i32, Option<i32>, Option<String>)> {
+    fn told(maker: Tid, flags: i64, tgids: &[(i32, i32)]) -> Vec<(i32, Option<i32>, Option<String>)> {
         let mut recorded = Recorded::new(tgids);
         recorded.makes(maker, 9, flags);
         recorded.told.0
@@ -278,14 +280,14 @@ mod tests {
     #[test]
     fn a_new_thread_has_the_process_of_its_maker_and_a_new_process_its_own() {
         let named = (9, None, Some("worker".to_owned()));
-        assert_eq!(told(7, 0x3d_0f00, &[(7, 5)]), [(9, Some(5), None), named.clone()]);
-        assert_eq!(told(7, 0x120_0011, &[(7, 5)]), [(9, Some(9), None), named.clone()]);
+        assert_eq!(told(Tid(7), 0x3d_0f00, &[(7, 5)]), [(9, Some(5), None), named.clone()]);
+        assert_eq!(told(Tid(7), 0x120_0011, &[(7, 5)]), [(9, Some(9), None), named.clone()]);
         // The file's table has an earlier thread of this id.
-        assert_eq!(told(7, 0x3d_0f00, &[(7, 5), (9, 9)]), [(9, Some(5), None), named.clone()]);
-        assert_eq!(told(7, 0x3d_0f00, &[(7, 5), (9, 5)]), std::slice::from_ref(&named));
+        assert_eq!(told(Tid(7), 0x3d_0f00, &[(7, 5), (9, 9)]), [(9, Some(5), None), named.clone()]);
+        assert_eq!(told(Tid(7), 0x3d_0f00, &[(7, 5), (9, 5)]), std::slice::from_ref(&named));
         // The process of the maker is not known, and the file has no processes at all.
-        assert_eq!(told(8, 0x3d_0f00, &[(7, 5)]), std::slice::from_ref(&named));
-        assert_eq!(told(7, 0x120_0011, &[]), [named]);
+        assert_eq!(told(Tid(8), 0x3d_0f00, &[(7, 5)]), std::slice::from_ref(&named));
+        assert_eq!(told(Tid(7), 0x120_0011, &[]), [named]);
     }
 
     #[test]
@@ -294,7 +296,7 @@ mod tests {
         let mut recorded = Recorded::new(&[]);
         recorded.is_renamed(70, b"com.example");
         recorded.is_renamed(60, b"exe");
-        recorded.makes(7, 9, 0);
+        recorded.makes(Tid(7), 9, 0);
         assert_eq!(recorded.told.0, [(9, None, Some("com.example".to_owned()))]);
         recorded.is_renamed(80, b"com.other");
         assert_eq!(recorded.told.0.last().unwrap().2.as_deref(), Some("com.other"));
@@ -304,10 +306,10 @@ mod tests {
     fn a_thread_whose_maker_is_told_of_later_has_its_makers_process() {
         let thread = 0x3d_0f00;
         let mut recorded = Recorded::new(&[(1, 1)]);
-        recorded.makes(21, 22, thread);
-        recorded.makes(20, 21, thread);
-        recorded.makes(30, 31, thread);
-        recorded.makes(1, 20, 0x120_0011);
+        recorded.makes(Tid(21), 22, thread);
+        recorded.makes(Tid(20), 21, thread);
+        recorded.makes(Tid(30), 31, thread);
+        recorded.makes(Tid(1), 20, 0x120_0011);
         let processes = recorded.told.0.iter().filter_map(|(tid, tgid, _)| Some((*tid, (*tgid)?)));
         assert_eq!(processes.collect::<Vec<_>>(), [(20, 20), (21, 20), (22, 20)]);
         assert_eq!(recorded.names.made.len(), 1, "nothing tells who made thread 30");
@@ -318,7 +320,7 @@ mod tests {
     fn threads_that_are_too_many_to_wait_are_told_of() {
         let mut recorded = Recorded::new(&[(1, 1)]);
         for made in 0..MAX_WAITING as i64 + 3 {
-            recorded.makes(500, 600 + made, 0x3d_0f00);
+            recorded.makes(Tid(500), 600 + made, 0x3d_0f00);
         }
         let note = recorded.names.note().unwrap();
         assert!(note.starts_with("the processes of 3 new threads are not looked for"), "{note}");
@@ -326,11 +328,12 @@ mod tests {
 
     #[test]
     fn an_id_is_missing_once_whatever_its_size() {
-        for tid in [0, 1, 63, 64, 32_768, 4_194_303, 4_194_304, i32::MAX, -1, i32::MIN] {
-            let mut names = EventNames::new([2].into_iter(), HashMap::new()).named;
+        let ids = [0, 1, 63, 64, 32_768, 4_194_303, 4_194_304, i32::MAX, -1, i32::MIN];
+        for tid in ids.map(Tid) {
+            let mut names = EventNames::new([Tid(2)].into_iter(), HashMap::new()).named;
             assert!(names.add(tid), "{tid}");
             assert!(!names.add(tid), "{tid}");
-            assert!(!names.add(2));
+            assert!(!names.add(Tid(2)));
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::formats::{
     CpuCount, Damage, Event, EventType, EventTypeId, Order, Payload, ReadReport, Sink, ThreadInfo,
 };
 use crate::ftrace::{CommonFields, Endian, EventFormat, FieldSlot, LostEvents};
+use crate::ids::{Pid, Tid};
 use crate::trace_dat::{RingsInfo, no_event_of};
 
 /// The number of event ids without a format that are reported one by one. If there are more, only their
@@ -39,8 +40,8 @@ impl TraceDat<'_> {
     fn read_head<S: Sink + ?Sized>(&self, sink: &mut S) -> io::Result<()> {
         sink.head(&self.head())?;
         sink.kernel(&Arc::new(self.symbolizer()))?;
-        let mut tgids: BTreeMap<i32, i32> = self.tgids().collect();
-        for (tid, name) in numbered_lines(&self.cmdlines) {
+        let mut tgids: BTreeMap<Tid, Pid> = self.tgids().collect();
+        for (tid, name) in lines_by_tid(&self.cmdlines) {
             sink.thread(&ThreadInfo { tid, tgid: tgids.remove(&tid), name: Some(name) })?;
         }
         for (tid, tgid) in tgids {
@@ -50,8 +51,8 @@ impl TraceDat<'_> {
     }
 
     /// The threads whose processes are in the head, each with its process.
-    fn tgids(&self) -> impl Iterator<Item = (i32, i32)> {
-        let lines = numbered_lines(&self.options.tgids);
+    fn tgids(&self) -> impl Iterator<Item = (Tid, Pid)> {
+        let lines = lines_by_tid(&self.options.tgids);
         lines.filter_map(|(tid, rest)| Some((tid, std::str::from_utf8(rest).ok()?.trim().parse().ok()?)))
     }
 
@@ -66,10 +67,7 @@ impl TraceDat<'_> {
         let mut push = EventPush {
             dat: self,
             types: EventTypes::new(self),
-            names: EventNames::new(
-                numbered_lines(&self.cmdlines).map(|(tid, _)| tid),
-                self.tgids().collect(),
-            ),
+            names: EventNames::new(lines_by_tid(&self.cmdlines).map(|(tid, _)| tid), self.tgids().collect()),
             report: ReadReport::default(),
             sink,
         };
@@ -293,8 +291,8 @@ fn read_rings(rings: &RingsInfo, report: &mut ReadReport) {
     }
 }
 
-/// The lines of `text` that are a number, a space and a text.
-fn numbered_lines(text: &[u8]) -> impl Iterator<Item = (i32, &[u8])> {
+/// The lines of `text` that are a thread's id, a space and a text.
+fn lines_by_tid(text: &[u8]) -> impl Iterator<Item = (Tid, &[u8])> {
     text.split(|b| *b == b'\n' || *b == 0).filter_map(|line| {
         let line = line.trim_ascii();
         let space = line.iter().position(|b| *b == b' ')?;
@@ -309,7 +307,7 @@ struct CommonValues {
     id: u16,
     flags: u8,
     preempt_count: u8,
-    tid: i32,
+    tid: Tid,
 }
 
 /// The event types that have occurred so far while the file is read once.
@@ -365,13 +363,13 @@ impl<'d, 'a> EventTypes<'d, 'a> {
                     id: u16::from_le_bytes(id),
                     flags: head[2],
                     preempt_count: head[3],
-                    tid: i32::from_le_bytes(tid),
+                    tid: Tid(i32::from_le_bytes(tid)),
                 },
                 Endian::Big => CommonValues {
                     id: u16::from_be_bytes(id),
                     flags: head[2],
                     preempt_count: head[3],
-                    tid: i32::from_be_bytes(tid),
+                    tid: Tid(i32::from_be_bytes(tid)),
                 },
             });
         }
@@ -383,7 +381,7 @@ impl<'d, 'a> EventTypes<'d, 'a> {
             id: at(self.common.id)? as u16,
             flags: at(self.common.flags).unwrap_or(0) as u8,
             preempt_count: at(self.common.preempt_count).unwrap_or(0) as u8,
-            tid: at(self.common.pid).unwrap_or(0) as i32,
+            tid: Tid(at(self.common.pid).unwrap_or(0) as i32),
         })
     }
 

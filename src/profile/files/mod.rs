@@ -302,7 +302,7 @@ fn write_viewer_files(
     }
     if let Some(path) = &files.firefox {
         let tick_ns = profile.tick_ns().ok_or_else(|| profile.no_times("--firefox"))?;
-        let pid = trace.pid().unwrap_or(0);
+        let pid = trace.pid().unwrap_or_default();
         output.write_file(&[profile.input], path, |out| {
             write_firefox(&threads, names, title, pid, tick_ns, out)
         })?;

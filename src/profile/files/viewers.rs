@@ -22,6 +22,7 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use crate::formats::wire::write::{bytes, message, uint};
+use crate::ids::Pid;
 use crate::profile::count::call_stacks::ThreadCallEvents;
 use crate::profile::count::tree::{CallTree, ROOT};
 use crate::profile::names::TraceNames;
@@ -35,7 +36,7 @@ pub(super) fn write_firefox(
     threads: &[ThreadCallEvents],
     names: &TraceNames<'_, '_>,
     title: &str,
-    pid: i32,
+    pid: Pid,
     tick_ns: u64,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -102,7 +103,7 @@ impl FirefoxTables {
     }
 }
 
-fn thread_json(thread: &ThreadCallEvents, names: &TraceNames<'_, '_>, pid: i32, tick_ns: u64) -> Value {
+fn thread_json(thread: &ThreadCallEvents, names: &TraceNames<'_, '_>, pid: Pid, tick_ns: u64) -> Value {
     let millis = |ticks: u64| ticks as f64 * tick_ns as f64 / 1e6;
     let mut tables = FirefoxTables::default();
     let mut open: Vec<usize> = Vec::new();

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::row_print::{CallRelation, CallRelations};
 use crate::formats::art_method::{CPU, MAX_WORKERS, Ticks, WALL};
+use crate::ids::Pid;
 use crate::profile::count::flat::MethodStat;
 use crate::profile::count::sample_tree::{OFF_CPU, WEIGHT};
 use crate::profile::figures::{FigureColumns, percent};
@@ -232,7 +233,7 @@ pub(super) struct ProfileSummary<'a> {
     notes: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     off_cpu_total_ns: Option<u64>,
-    pid: Option<i32>,
+    pid: Option<Pid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problems: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ use super::placement::MergeOptions;
 use super::reason::{ComparedAmount, NoPlace, PlaceBasis, PlaceFit, Trial};
 use super::residuals::{self, Residuals, WINDOW_NS, geometric_mean};
 use crate::clock::Clock;
+use crate::ids::Tid;
 use crate::statistics::median;
 
 /// How far a trace may begin after the recording's end, or end before the recording's begin, and still be
@@ -247,7 +248,7 @@ impl Evidence<'_, '_> {
             self.threads.iter().map(|t| t.sample(MAX_SAMPLED_PER_THREAD)).collect();
         let window = || self.kernel.first..=self.kernel.last;
         let residual = |segments: &[ClockMap]| {
-            let best_medians = |(thread, tids): (&MethodEvidence, &Vec<i32>)| {
+            let best_medians = |(thread, tids): (&MethodEvidence, &Vec<Tid>)| {
                 let seen = tids.iter().filter_map(|tid| self.kernel.threads.get(tid));
                 let fits = seen.map(|seen| residuals::compare(thread, seen, segments, window()).medians);
                 fits.min_by(|a, b| {
@@ -294,7 +295,7 @@ const MIN_RATIO_TO_OTHER_OFFSETS: usize = 2;
 /// `None` where no offset stands out. `may_be` gives the candidate thread ids of each traced thread.
 pub fn most_frequent_offset(
     traced: &[MethodEvidence],
-    may_be: &[Vec<i32>],
+    may_be: &[Vec<Tid>],
     observed: &KernelEvidence,
 ) -> Option<ClockMap> {
     let mut points: Vec<(i64, i64, usize)> = Vec::new();
@@ -451,14 +452,14 @@ mod tests {
         };
         let marks = edges.iter().enumerate().map(mark).collect();
         let mut kernel = KernelEvidence::default();
-        kernel.threads.insert(7, ThreadActivity::with_marks(marks));
+        kernel.threads.insert(Tid(7), ThreadActivity::with_marks(marks));
         (vec![MethodEvidence { edges, ..MethodEvidence::default() }], kernel)
     }
 
     #[test]
     fn the_offset_that_most_calls_agree_about_is_found() {
         let (threads, kernel) = evidence(|n| 9_000_000_000 + (n as u64 % 3) * 1_000);
-        let map = most_frequent_offset(&threads, &[vec![7]], &kernel).unwrap();
+        let map = most_frequent_offset(&threads, &[vec![Tid(7)]], &kernel).unwrap();
         assert!(map.offset_at(100_000_000).abs_diff(9_000_001_000) <= 1_000);
     }
 
@@ -466,13 +467,13 @@ mod tests {
     fn the_offset_is_the_median_of_those_that_agree() {
         // Six calls have one offset and six another one: their middle lies between both.
         let (threads, kernel) = evidence(|n| 9_000_000_000 + (n as u64 % 2) * 1_000);
-        let map = most_frequent_offset(&threads, &[vec![7]], &kernel).unwrap();
+        let map = most_frequent_offset(&threads, &[vec![Tid(7)]], &kernel).unwrap();
         assert_eq!(map.offset_at(100_000_000), 9_000_000_500);
     }
 
     #[test]
     fn markers_without_a_common_offset_give_none() {
         let (threads, kernel) = evidence(|n| 9_000_000_000 + (n * n) as u64 * 777_000);
-        assert_eq!(most_frequent_offset(&threads, &[vec![7]], &kernel), None);
+        assert_eq!(most_frequent_offset(&threads, &[vec![Tid(7)]], &kernel), None);
     }
 }

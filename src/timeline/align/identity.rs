@@ -14,6 +14,7 @@ use super::method_evidence::MethodEvidence;
 use super::placement::{IdentityDoubt, ThreadIdentity};
 use super::residuals::{self, Residuals, geometric_mean};
 use crate::formats::art_method::{MethodTrace, TracedThread};
+use crate::ids::{Pid, Tid};
 
 /// Characters of a thread's name that the kernel keeps: `TASK_COMM_LEN` less the NUL.
 const COMM_LEN: usize = 15;
@@ -36,7 +37,7 @@ pub struct Evidence<'t, 'a> {
     /// The markers and context switches of all recordings.
     pub kernel: &'t KernelEvidence,
     /// For each thread of the method trace, the kernel threads that it may be by process, name and id.
-    pub candidate_tids: Vec<Vec<i32>>,
+    pub candidate_tids: Vec<Vec<Tid>>,
 }
 
 impl Evidence<'_, '_> {
@@ -51,9 +52,9 @@ impl Evidence<'_, '_> {
 
     /// The residuals of a thread with each kernel thread that it may be; `segments` turn the trace's clock
     /// into the timeline's.
-    pub fn fits(&self, thread: usize, segments: &[ClockMap]) -> Vec<(i32, Residuals)> {
+    pub fn fits(&self, thread: usize, segments: &[ClockMap]) -> Vec<(Tid, Residuals)> {
         let window = || self.kernel.first..=self.kernel.last;
-        let fit = |tid: &i32| {
+        let fit = |tid: &Tid| {
             let seen = self.kernel.threads.get(tid)?;
             Some((*tid, residuals::compare(&self.threads[thread], seen, segments, window())))
         };
@@ -76,19 +77,19 @@ fn is_comm_of(comm: &[u8], full: &str) -> bool {
 /// Finds kernel threads by the facts that a method trace has about a thread: its name and its id.
 struct KernelThreads<'k> {
     observed: &'k KernelEvidence,
-    pid: Option<i32>,
+    pid: Option<Pid>,
     /// The threads that may belong to the traced process, by each of their names.
-    by_comm: HashMap<&'k [u8], Vec<i32>>,
+    by_comm: HashMap<&'k [u8], Vec<Tid>>,
     /// The same threads by the lower 16 bits of their ids.
-    by_low_id: HashMap<u32, Vec<i32>>,
+    by_low_id: HashMap<u32, Vec<Tid>>,
     /// The threads of the process that have markers.
-    with_marks: Vec<i32>,
+    with_marks: Vec<Tid>,
     /// The threads whose id is their process's id.
-    leaders: Vec<i32>,
+    leaders: Vec<Tid>,
 }
 
 impl<'k> KernelThreads<'k> {
-    fn new(pid: Option<i32>, observed: &'k KernelEvidence) -> KernelThreads<'k> {
+    fn new(pid: Option<Pid>, observed: &'k KernelEvidence) -> KernelThreads<'k> {
         let mut threads = KernelThreads {
             observed,
             pid,
@@ -107,8 +108,8 @@ impl<'k> KernelThreads<'k> {
             for comm in &seen.comms {
                 threads.by_comm.entry(comm).or_default().push(*tid);
             }
-            threads.by_low_id.entry(*tid as u32 & 0xffff).or_default().push(*tid);
-            if seen.tgid == Some(*tid) {
+            threads.by_low_id.entry(low_id(*tid)).or_default().push(*tid);
+            if seen.tgid.is_some_and(|tgid| tid.is_main_of(tgid)) {
                 threads.leaders.push(*tid);
             }
         }
@@ -123,19 +124,22 @@ impl<'k> KernelThreads<'k> {
     }
 
     /// The kernel threads whose id is the thread's, whole or cut to 16 bits.
-    fn with_id(&self, thread: &TracedThread<'_>) -> impl Iterator<Item = i32> {
+    fn with_id(&self, thread: &TracedThread<'_>) -> impl Iterator<Item = Tid> {
         let same_low_bits = self.by_low_id.get(&(thread.id & 0xffff));
         same_low_bits.into_iter().flatten().copied().filter(|tid| has_id(thread, *tid))
     }
 
     /// The ids of the kernel threads that the thread's process, name and id allow.
-    fn allowed(&self, thread: &TracedThread<'_>) -> Vec<i32> {
-        let mut found: Vec<i32> = Vec::new();
+    fn allowed(&self, thread: &TracedThread<'_>) -> Vec<Tid> {
+        let mut found: Vec<Tid> = Vec::new();
         // The main thread has the process's name in the kernel.
         if thread.name == "main" {
             match self.pid {
-                Some(pid) => found
-                    .extend(self.observed.threads.get(&pid).filter(|s| self.is_in_process(s)).map(|_| pid)),
+                Some(pid) => {
+                    let main = pid.main_thread();
+                    let seen = self.observed.threads.get(&main);
+                    found.extend(seen.filter(|seen| self.is_in_process(seen)).map(|_| main));
+                }
                 None => found.extend(&self.leaders),
             }
         }
@@ -159,21 +163,26 @@ impl<'k> KernelThreads<'k> {
 }
 
 /// Whether the kernel's thread id is that of the traced thread, whole or cut to 16 bits.
-fn has_id(thread: &TracedThread<'_>, tid: i32) -> bool {
-    tid as u32 == thread.id || (tid as u32 & 0xffff) == thread.id
+fn has_id(thread: &TracedThread<'_>, tid: Tid) -> bool {
+    tid.0 as u32 == thread.id || low_id(tid) == thread.id
+}
+
+/// The lower 16 bits of an id, which is all that ART kept of it for long.
+fn low_id(tid: Tid) -> u32 {
+    tid.0 as u32 & 0xffff
 }
 
 /// For each thread of the trace, the ids of the kernel threads that its process, name and id allow. Ids are
 /// used only where at least 90 % of the threads with candidates have the id of a candidate, whole or cut to
 /// 16 bits: then the ids are the kernel's, and distinguish threads of one name. Empty for a thread with more
 /// than [`MAX_CANDIDATES`].
-pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec<i32>> {
+pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec<Tid>> {
     let kernel = KernelThreads::new(trace.header().pid, observed);
     // Threads of one name have the same candidates. These are found once.
-    let mut by_name: HashMap<&str, Vec<i32>> = HashMap::new();
+    let mut by_name: HashMap<&str, Vec<Tid>> = HashMap::new();
     let mut checked = 0;
     let mut own = 0;
-    let mut all: Vec<(Vec<i32>, Vec<i32>)> = Vec::with_capacity(trace.threads().len());
+    let mut all: Vec<(Vec<Tid>, Vec<Tid>)> = Vec::with_capacity(trace.threads().len());
     for thread in trace.threads() {
         let nameless;
         let allowed = if thread.name.is_empty() {
@@ -183,7 +192,7 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec
             by_name.entry(&thread.name).or_insert_with(|| kernel.allowed(thread))
         };
         let with_id = kernel.with_id(thread).filter(|tid| allowed.binary_search(tid).is_ok());
-        let mut with_id: Vec<i32> = with_id.collect();
+        let mut with_id: Vec<Tid> = with_id.collect();
         with_id.sort_unstable();
         checked += usize::from(!allowed.is_empty());
         own += usize::from(!with_id.is_empty());
@@ -191,7 +200,7 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec
         all.push((if few { allowed.clone() } else { Vec::new() }, with_id));
     }
     let ids_are_the_kernels = own > 0 && own * 10 >= checked * 9;
-    let narrowed = |(allowed, with_id): (Vec<i32>, Vec<i32>)| {
+    let narrowed = |(allowed, with_id): (Vec<Tid>, Vec<Tid>)| {
         if ids_are_the_kernels && !with_id.is_empty() { with_id } else { allowed }
     };
     all.into_iter().map(narrowed).collect()
@@ -201,13 +210,13 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec
 /// that are the kernel's own.
 pub fn without_recording(trace: &MethodTrace<'_>) -> Vec<ThreadIdentity> {
     let pid = trace.header().pid;
-    let own_id = |t: &TracedThread<'_>| {
-        trace.header().version >= 4 || (pid == i32::try_from(t.id).ok() && t.name == "main")
+    let is_main = |thread: &TracedThread<'_>, tid: Tid| {
+        thread.name == "main" && pid.is_some_and(|pid| tid.is_main_of(pid))
     };
-    let identity = |thread: &TracedThread<'_>| ThreadIdentity {
-        tid: own_id(thread).then(|| i32::try_from(thread.id).ok()).flatten(),
-        tgid: pid,
-        doubt: None,
+    let identity = |thread: &TracedThread<'_>| {
+        let id = i32::try_from(thread.id).ok().map(Tid);
+        let tid = id.filter(|id| trace.header().version >= 4 || is_main(thread, *id));
+        ThreadIdentity { tid, tgid: pid, doubt: None }
     };
     trace.threads().iter().map(identity).collect()
 }
@@ -219,7 +228,7 @@ struct ThreadMatch {
     ratio: f64,
     /// Index of the traced thread.
     thread: usize,
-    tid: i32,
+    tid: Tid,
 }
 
 impl Ord for ThreadMatch {
@@ -245,16 +254,16 @@ impl Eq for ThreadMatch {}
 /// Decides which kernel thread each thread is; `segments` turn the trace's clock into the timeline's.
 pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadIdentity> {
     let count = evidence.threads.len();
-    let mut fits: Vec<Vec<(i32, Residuals)>> =
+    let mut fits: Vec<Vec<(Tid, Residuals)>> =
         (0..count).map(|thread| evidence.fits(thread, segments)).collect();
     let mut decided: Vec<Option<ThreadIdentity>> = vec![None; count];
-    let mut may_be: HashMap<i32, Vec<usize>> = HashMap::new();
+    let mut may_be: HashMap<Tid, Vec<usize>> = HashMap::new();
     for (thread, fits) in fits.iter().enumerate() {
         fits.iter().for_each(|(tid, _)| may_be.entry(*tid).or_default().push(thread));
     }
     // The clearest decision comes first: a kernel thread that is assigned is no longer a candidate for traced
     // threads that ran at the same time.
-    let choose = |fits: &[Vec<(i32, Residuals)>], thread: usize| {
+    let choose = |fits: &[Vec<(Tid, Residuals)>], thread: usize| {
         clearest(&fits[thread], evidence, thread).map(|(tid, ratio)| ThreadMatch { ratio, thread, tid })
     };
     let mut choices: BinaryHeap<ThreadMatch> =
@@ -294,14 +303,14 @@ pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadI
 
 /// The kernel thread that a thread of the trace is, and how many times better it fits than the next one;
 /// `None` while several kernel threads fit about as well, or none fits.
-fn clearest(fits: &[(i32, Residuals)], evidence: &Evidence<'_, '_>, thread: usize) -> Option<(i32, f64)> {
+fn clearest(fits: &[(Tid, Residuals)], evidence: &Evidence<'_, '_>, thread: usize) -> Option<(Tid, f64)> {
     let apart = |fit: &Residuals| geometric_mean(&fit.medians);
-    let named = |tid: i32| {
+    let named = |tid: Tid| {
         let full = &evidence.trace.threads()[thread].name;
         let seen = evidence.kernel.threads.get(&tid);
         full == "main" || full.is_empty() || seen.is_some_and(|s| s.comms.iter().any(|c| is_comm_of(c, full)))
     };
-    let mut order: Vec<(i32, Option<f64>)> = fits.iter().map(|(tid, fit)| (*tid, apart(fit))).collect();
+    let mut order: Vec<(Tid, Option<f64>)> = fits.iter().map(|(tid, fit)| (*tid, apart(fit))).collect();
     order.sort_by(|a, b| a.1.unwrap_or(f64::MAX).total_cmp(&b.1.unwrap_or(f64::MAX)));
     match order.as_slice() {
         [] => None,

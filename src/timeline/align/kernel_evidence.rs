@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use rustc_hash::FxHashMap;
 
 use crate::formats::{Event, EventType, ThreadInfo};
+use crate::ids::{Pid, Tid};
 use crate::markers::Marker;
 
 /// The limit on the switches and markers that are kept over all recordings, 16 bytes each: 128 MiB.
@@ -17,7 +18,7 @@ pub const UNKNOWN_NAME: u32 = u32::MAX;
 #[derive(Default)]
 pub struct KernelEvidence {
     /// The kernel's threads by their id.
-    pub threads: FxHashMap<i32, ThreadActivity>,
+    pub threads: FxHashMap<Tid, ThreadActivity>,
     /// The number that stands for each marker name.
     pub names: HashMap<Vec<u8>, u32>,
     /// Stretches in which ART suspended all threads to begin a trace: begin and end, ns of the timeline.
@@ -29,7 +30,7 @@ pub struct KernelEvidence {
     entries: usize,
     event_types: Vec<EvidenceType>,
     /// The processes whose threads' times on a CPU are kept; `None` keeps those of all.
-    processes: Option<Vec<i32>>,
+    processes: Option<Vec<Pid>>,
 }
 
 /// The names, markers and times on a CPU of one kernel thread.
@@ -38,7 +39,7 @@ pub struct ThreadActivity {
     /// Every name that the thread had, at most 16.
     pub comms: Vec<Vec<u8>>,
     /// The thread's process, taken from the recording's thread list, its events, or the thread's own markers.
-    pub tgid: Option<i32>,
+    pub tgid: Option<Pid>,
     /// Time of the thread's earliest event, ns of the timeline.
     pub first: u64,
     /// Time of the thread's latest event, ns of the timeline.
@@ -74,18 +75,18 @@ impl KernelEvidence {
     /// Evidence for traces of these processes. Of a thread that is known to belong to another process the
     /// times on a CPU are not kept: they are most of a recording. `None` is the process of a trace that does
     /// not tell it, which may be any.
-    pub fn of_processes(traced: &[Option<i32>]) -> KernelEvidence {
+    pub fn of_processes(traced: &[Option<Pid>]) -> KernelEvidence {
         KernelEvidence { processes: traced.iter().copied().collect(), ..KernelEvidence::default() }
     }
 
     /// Whether the thread is known to belong to a process that no trace is of.
-    fn is_of_another_process(&self, tid: i32) -> bool {
+    fn is_of_another_process(&self, tid: Tid) -> bool {
         let Some(processes) = &self.processes else { return false };
         let tgid = self.threads.get(&tid).and_then(|activity| activity.tgid);
         tgid.is_some_and(|tgid| !processes.contains(&tgid))
     }
 
-    fn activity(&mut self, tid: i32, ts: u64) -> &mut ThreadActivity {
+    fn activity(&mut self, tid: Tid, ts: u64) -> &mut ThreadActivity {
         let activity = self.threads.entry(tid).or_insert_with(|| ThreadActivity {
             first: ts,
             last: ts,
@@ -98,10 +99,7 @@ impl KernelEvidence {
 
     fn add_switch(&mut self, event: &Event<'_>, kind: &EventType, fields: [usize; 4]) {
         for (comm, pid, on) in [(fields[0], fields[1], false), (fields[2], fields[3], true)] {
-            let Some(tid) = event.int(kind, pid).and_then(|t| i32::try_from(t).ok()).filter(|t| *t != 0)
-            else {
-                continue;
-            };
+            let Some(tid) = event.tid_at(kind, pid).filter(|tid| *tid != Tid::IDLE) else { continue };
             if self.is_of_another_process(tid) {
                 continue;
             }
@@ -119,7 +117,7 @@ impl KernelEvidence {
 
     fn add_marker(&mut self, event: &Event<'_>, text: &[u8]) {
         let Some(marker) = Marker::parse(text) else { return };
-        let pid = marker.pid();
+        let pid = marker.pid().filter(|pid| *pid > 0).map(Pid);
         let (name, begin) = match marker {
             Marker::Begin { name, .. } => {
                 let next = self.names.len() as u32;
@@ -135,7 +133,7 @@ impl KernelEvidence {
         let room = self.entries < MAX_ENTRIES;
         self.entries += 1;
         let activity = self.activity(event.tid, event.ts);
-        activity.tgid = activity.tgid.or(pid.filter(|p| *p > 0));
+        activity.tgid = activity.tgid.or(pid);
         if room {
             activity.marks.push(SliceEdge { ts: event.ts, name, begin });
         }
@@ -323,8 +321,8 @@ mod tests {
         ftrace_text::read(TEXT.as_bytes(), Order::Any, &mut pass).unwrap();
         evidence.finish();
         assert_eq!((evidence.first, evidence.last), (1_000_101_000, 1_001_001_000));
-        let main = &evidence.threads[&7];
-        assert_eq!(main.tgid, Some(5));
+        let main = &evidence.threads[&Tid(7)];
+        assert_eq!(main.tgid, Some(Pid(5)));
         assert!(main.comms.iter().any(|comm| comm == b"main"));
         let outer = evidence.names[&b"outer"[..]];
         let inner = evidence.names[&b"inner"[..]];
@@ -342,7 +340,7 @@ mod tests {
         assert_eq!(main.on_cpu(1_000_201_000, 1_000_801_000), Some(200_000));
         assert_eq!(main.longest_off_cpu(1_000_101_000, 1_001_001_000), Some((1_000_301_000, 1_000_701_000)));
         assert_eq!(main.on_cpu(0, 1_000_801_000), None, "before the recording nothing is known");
-        assert!(!evidence.threads.contains_key(&0), "the idle task is no thread");
+        assert!(!evidence.threads.contains_key(&Tid::IDLE), "the idle task is no thread");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 use super::clock_map::ClockMap;
 use super::reason::{PlaceBasis, Trial};
 use crate::clock::Clock;
+use crate::ids::{Pid, Tid};
 use crate::timeline::summary::Verdict;
 
 /// The user's decisions about the place of method traces, which take precedence over the evidence.
@@ -20,9 +21,9 @@ pub struct MergeOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadIdentity {
     /// The kernel's thread id, where the thread was found.
-    pub tid: Option<i32>,
+    pub tid: Option<Tid>,
     /// The thread's process, where it is known.
-    pub tgid: Option<i32>,
+    pub tgid: Option<Pid>,
     /// Why `tid` is missing.
     pub doubt: Option<IdentityDoubt>,
 }
@@ -34,9 +35,9 @@ pub enum IdentityDoubt {
     /// No thread of the recording has its name and process.
     NoThread,
     /// Only this thread has its name and process, and did something else.
-    DidSomethingElse(i32),
+    DidSomethingElse(Tid),
     /// These threads have its name and process, and nothing tells them apart.
-    Several(Vec<i32>),
+    Several(Vec<Tid>),
 }
 
 impl fmt::Display for IdentityDoubt {
@@ -47,7 +48,7 @@ impl fmt::Display for IdentityDoubt {
                 write!(f, "thread {tid} has its name, but did something else")
             }
             IdentityDoubt::Several(tids) => {
-                let tids: Vec<String> = tids.iter().map(i32::to_string).collect();
+                let tids: Vec<String> = tids.iter().map(Tid::to_string).collect();
                 write!(f, "threads {} have its name, and nothing tells them apart", tids.join(", "))
             }
         }

@@ -8,6 +8,7 @@ use crate::formats::{
     CounterValue, CpuCount, Event, EventType, EventTypeId, Order, OwnedTrackEvent, SinkAdapter,
     TimelineFrame, Track, TrackEvent, TrackEventKind,
 };
+use crate::ids::Tid;
 use crate::timeline::content_counter::{ContentCounter, CountedType};
 use crate::timeline::event_role::EventRole;
 use crate::timeline::sink::{Edge, EdgeKind, MethodThread, TimelineAdapter, TimelineSink};
@@ -43,7 +44,7 @@ struct KnownType {
 #[derive(Default)]
 struct WindowedCalls {
     /// The kernel's thread id, where it is known.
-    tid: Option<i32>,
+    tid: Option<Tid>,
     /// The open calls, the innermost one last.
     open: Vec<Edge>,
     /// The thread's CPU time at its last edge, ns.
@@ -352,6 +353,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::formats::{Field, FieldType, ReadReport, Sink, TrackId, TrackKind, TrackOwner};
+    use crate::ids::Pid;
     use crate::timeline::sink::MethodId;
     use crate::timeline::summary::DataKind;
     use crate::timeline::test_data::first_type_event;
@@ -381,8 +383,8 @@ mod tests {
         };
         let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
         let summary = summary_of_part(|sink| {
-            sink.method_thread(&thread(0, 7)).unwrap();
-            sink.method_thread(&thread(1, 8)).unwrap();
+            sink.method_thread(&thread(0, Tid(7))).unwrap();
+            sink.method_thread(&thread(1, Tid(8))).unwrap();
             sink.edges(0, &[edge(50, EdgeKind::Enter), edge(150, EdgeKind::Exit)]).unwrap();
             sink.edges(1, &[edge(50, EdgeKind::Enter), edge(90, EdgeKind::Exit)]).unwrap();
         });
@@ -424,7 +426,7 @@ mod tests {
         let mut sink = FrameSink::default();
         let mut filter = WindowFilter::new(&mut sink, Window { start: 0, from: 100, to: 200 });
         let id = TrackId(0);
-        let owner = TrackOwner::Process(7);
+        let owner = TrackOwner::Process(Pid(7));
         let part: &mut dyn TimelineSink = &mut filter;
         part.track(&Track { id, name: b"", owner_name: b"", owner, kind: TrackKind::Frames }).unwrap();
         let frames = [
@@ -439,7 +441,7 @@ mod tests {
         ];
         for (number, (ts, end)) in frames.into_iter().enumerate() {
             let frame =
-                TimelineFrame { end, pid: 7, display_token: number as i64, surface: None, actual: None };
+                TimelineFrame { end, pid: Pid(7), display_token: number as i64, surface: None, actual: None };
             let kind = TrackEventKind::Frame(&frame);
             let event = TrackEvent { ts, track: id, kind, thread_ns: None, flows: &[] };
             part.track_event(&event).unwrap();

@@ -15,6 +15,7 @@ use super::sink::TimelineSink;
 use super::summary::{MergeSummary, Window};
 use crate::formats::input::Input;
 use crate::formats::{Event, EventType, OwnedEvent, Sink};
+use crate::ids::{Pid, Tid};
 use crate::markers::Marker;
 use crate::timeline::event_role::EventRole;
 pub use filter::WindowFilter;
@@ -130,11 +131,11 @@ impl Window {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum StateKey {
     Cpu(u32),
-    Thread(i32),
-    Slices(i32),
+    Thread(Tid),
+    Slices(Tid),
     Irqs(u32),
-    Async { pid: i32, track: bool, name: Vec<u8>, cookie: i64 },
-    Counter { pid: i32, name: Vec<u8> },
+    Async { pid: Pid, track: bool, name: Vec<u8>, cookie: i64 },
+    Counter { pid: Pid, name: Vec<u8> },
     CpuValue { kind: u32, cpu: i64 },
     NamedValue { kind: u32, name: Vec<u8> },
 }
@@ -156,18 +157,17 @@ struct WindowState {
 impl WindowState {
     /// Follows an event, whose type has this role.
     pub fn follow(&mut self, event: &Event<'_>, kind: &EventType, role: EventRole) {
-        let tid =
-            |field| event.int(kind, field).filter(|tid| *tid > 0).map(|tid| StateKey::Thread(tid as i32));
+        let thread = |field| event.tid_at(kind, field).filter(|tid| tid.is_thread()).map(StateKey::Thread);
         match role {
             EventRole::Switch { prev: [_, prev, _], next: [_, next, _] } => {
                 let owned = self.own(event);
                 self.set(StateKey::Cpu(event.cpu), &owned);
-                [prev, next].into_iter().filter_map(tid).for_each(|thread| self.set(thread, &owned));
+                [prev, next].into_iter().filter_map(thread).for_each(|part| self.set(part, &owned));
             }
             EventRole::Waking { pid, .. } => {
-                if let Some(thread) = tid(pid) {
+                if let Some(part) = thread(pid) {
                     let owned = self.own(event);
-                    self.set(thread, &owned);
+                    self.set(part, &owned);
                 }
             }
             EventRole::Print { buf } => {
@@ -197,8 +197,8 @@ impl WindowState {
     }
 
     fn follow_marker(&mut self, event: &Event<'_>, marker: &Marker<'_>) {
-        let slice = |pid: i32, track, name: &[u8], cookie| StateKey::Async {
-            pid,
+        let slice = |pid, track, name: &[u8], cookie| StateKey::Async {
+            pid: Pid(pid),
             track,
             name: name.to_vec(),
             cookie,
@@ -214,7 +214,7 @@ impl WindowState {
             Marker::TrackEnd { pid, track, cookie, .. } => self.end(&slice(pid, true, track, cookie)),
             Marker::Counter { pid, name, .. } => {
                 let owned = self.own(event);
-                self.set(StateKey::Counter { pid, name: name.to_vec() }, &owned);
+                self.set(StateKey::Counter { pid: Pid(pid), name: name.to_vec() }, &owned);
             }
             Marker::Instant { .. } | Marker::TrackInstant { .. } | Marker::ClockSync(_) => {}
         }

@@ -67,7 +67,7 @@ fn errors(made: &SimulatedFiles, aligned: &AlignedEdges) -> (u64, u64, usize) {
     for (index, thread) in &aligned.threads {
         let (tid, truth) = &made.truth[*index as usize];
         match thread.tid {
-            Some(found) => assert_eq!(found, *tid, "{} is another thread", thread.name),
+            Some(found) => assert_eq!(found.0, *tid, "{} is another thread", thread.name),
             None => unmatched += 1,
         }
         assert_eq!(aligned.edges[index].len(), truth.len());

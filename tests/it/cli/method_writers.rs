@@ -362,7 +362,11 @@ fn check_merge(made: &SimulatedFiles, trace: Vec<u8>, clock: Clock, what: &str) 
     let mut apart = Vec::new();
     for (index, thread) in &aligned.threads {
         let (tid, truth) = &made.truth[*index as usize];
-        assert_eq!((thread.tid, aligned.edges[index].len()), (Some(*tid), truth.len()), "{what}");
+        assert_eq!(
+            (thread.tid.map(|tid| tid.0), aligned.edges[index].len()),
+            (Some(*tid), truth.len()),
+            "{what}"
+        );
         apart.extend(aligned.edges[index].iter().zip(truth).map(|(a, b)| a.abs_diff(*b)));
     }
     apart.sort_unstable();

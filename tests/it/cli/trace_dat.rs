@@ -25,7 +25,8 @@ impl Sink for CollectedTrace {
         Ok(())
     }
     fn thread(&mut self, t: &ThreadInfo<'_>) -> io::Result<()> {
-        self.threads.push((t.tid, t.tgid, t.name.map(|n| String::from_utf8_lossy(n).into_owned())));
+        let name = t.name.map(|n| String::from_utf8_lossy(n).into_owned());
+        self.threads.push((t.tid.0, t.tgid.map(|tgid| tgid.0), name));
         Ok(())
     }
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
@@ -34,7 +35,7 @@ impl Sink for CollectedTrace {
             other => format!("{other:?}"),
         };
         let int = |i| event.int(kind, i).unwrap_or(i64::MIN);
-        self.events.push((event.ts, event.cpu, event.tid, int(0) as u64, int(1), text(2), text(3)));
+        self.events.push((event.ts, event.cpu, event.tid.0, int(0) as u64, int(1), text(2), text(3)));
         Ok(())
     }
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {

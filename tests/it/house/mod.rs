@@ -59,7 +59,7 @@ const CRATES: &[Crate] = &[
     Crate {
         dir: "crates/tracebridge-core/src",
         floors: &[
-            &["clock", "console", "ignored_signals", "output_file", "text"],
+            &["clock", "console", "ids", "ignored_signals", "output_file", "text"],
             &["android", "ftrace"],
             &["categories", "trace_dat"],
             &["cli"],

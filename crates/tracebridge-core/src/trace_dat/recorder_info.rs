@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Snapshots;
+use crate::ids::{Pid, Tid};
 
 /// Facts about the recording machine that no event tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +58,7 @@ pub struct CpuQuota {
     pub throttled_ns: u64,
     /// The group's processes at the end of the recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub processes: Vec<i32>,
+    pub processes: Vec<Pid>,
 }
 
 /// A set of CPUs, and the threads that may use these alone.
@@ -66,7 +67,7 @@ pub struct Affinity {
     /// Numbers of the CPUs.
     pub cpus: Vec<u32>,
     /// The threads' ids.
-    pub threads: Vec<i32>,
+    pub threads: Vec<Tid>,
 }
 
 /// A file that a process has mapped.
@@ -131,7 +132,7 @@ pub struct RecorderInfo {
     pub machine: Option<MachineFacts>,
     /// Processes of the recording machine: process id, the parent's process id, full name.
     #[serde(default)]
-    pub processes: Vec<(i32, i32, String)>,
+    pub processes: Vec<(Pid, Pid, String)>,
 }
 
 /// Says of which categories and events a recording has no event, if there are any.
@@ -211,7 +212,7 @@ pub struct RingsInfo {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingProgram {
     /// The process id.
-    pub pid: i32,
+    pub pid: Pid,
     /// Markers that the recorder wrote.
     pub markers: u64,
     /// Markers that the program dropped.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{RingProgram, RingsInfo};
+use crate::ids::{Pid, Tid};
 
 /// The most programs that the capture's head names. It has a fixed size.
 const MAX_PROGRAMS_IN_HEAD: usize = 64;
@@ -367,7 +368,7 @@ pub struct RingsSummary {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgramSummary {
-    pub pid: i32,
+    pub pid: Pid,
     /// The kernel's name of the process.
     pub name: String,
     pub markers: u64,
@@ -386,7 +387,7 @@ pub struct ProgramSummary {
 #[serde(default)]
 pub struct ThreadSummary {
     /// 0 stands for threads that are not counted one by one.
-    pub tid: i32,
+    pub tid: Tid,
     pub name: String,
     pub markers: u64,
     pub dropped: u64,

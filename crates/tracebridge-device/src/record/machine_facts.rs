@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::sched::{CpuSet, sched_getaffinity};
-use nix::unistd::Pid;
 
 use super::tracefs::read_whole;
+use crate::ids::{Pid, Tid};
 use crate::trace_dat::{Affinity, CpuQuota, CpuSpeed, MachineFacts, MappedInode};
 
 /// The most control groups that are read: Android has one for each process.
@@ -24,7 +24,7 @@ pub(super) fn begin() -> MachineFacts {
 
 /// Completes the facts of [`begin`] at the end of the recording. `threads` are the threads of programs,
 /// `new_processes` the processes that were started meanwhile.
-pub(super) fn end(begun: MachineFacts, threads: &[i32], new_processes: &[i32]) -> MachineFacts {
+pub(super) fn end(begun: MachineFacts, threads: &[Tid], new_processes: &[Pid]) -> MachineFacts {
     let before: BTreeMap<(u32, String), CpuQuota> =
         begun.quotas.into_iter().map(|quota| ((quota.hierarchy, quota.path.clone()), quota)).collect();
     let mut quotas = quotas();
@@ -148,12 +148,12 @@ fn quota(hierarchy: u32, root: &Path, dir: &Path) -> Option<CpuQuota> {
 }
 
 /// The threads that may not use every CPU, by the CPUs that they may use.
-fn affinities(threads: &[i32]) -> Vec<Affinity> {
+fn affinities(threads: &[Tid]) -> Vec<Affinity> {
     let online = text("/sys/devices/system/cpu/online".as_ref()).unwrap_or_default();
     let online = cpu_list(&online);
-    let mut found: BTreeMap<Vec<u32>, Vec<i32>> = BTreeMap::new();
+    let mut found: BTreeMap<Vec<u32>, Vec<Tid>> = BTreeMap::new();
     for tid in threads {
-        let Ok(set) = sched_getaffinity(Pid::from_raw(*tid)) else { continue };
+        let Ok(set) = sched_getaffinity(nix::unistd::Pid::from_raw(tid.0)) else { continue };
         let may_use = |cpu: &u32| (*cpu as usize) < CpuSet::count() && set.is_set(*cpu as usize) == Ok(true);
         let cpus: Vec<u32> = online.iter().copied().filter(may_use).collect();
         if cpus.len() < online.len() {
@@ -175,7 +175,7 @@ fn cpu_list(text: &str) -> Vec<u32> {
 }
 
 /// The files that these processes have mapped, each once.
-fn mapped_files(processes: &[i32]) -> Vec<MappedInode> {
+fn mapped_files(processes: &[Pid]) -> Vec<MappedInode> {
     let mut files = BTreeMap::new();
     for pid in processes.iter().take(MAX_NEW_PROCESSES) {
         let Some(maps) = text(format!("/proc/{pid}/maps").as_ref()) else { continue };
@@ -230,7 +230,7 @@ mod tests {
             period_us: 20_000,
             throttled: 3,
             throttled_ns: 45_000,
-            processes: vec![7, 9],
+            processes: vec![Pid(7), Pid(9)],
         };
         assert_eq!(quota(0, &dir, &group), Some(expected.clone()));
         fs::write(group.join("cpu.cfs_quota_us"), "5000\n").unwrap();
@@ -249,8 +249,8 @@ mod tests {
         let thread = std::thread::spawn(move || {
             let mut set = CpuSet::new();
             set.set(online[0] as usize).unwrap();
-            nix::sched::sched_setaffinity(Pid::from_raw(0), &set).unwrap();
-            let tid = nix::unistd::gettid().as_raw();
+            nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).unwrap();
+            let tid = Tid(nix::unistd::gettid().as_raw());
             (affinities(&[tid]), tid, online)
         });
         let (found, tid, online) = thread.join().unwrap();

@@ -1,7 +1,7 @@
 //! Collects the description of the recorded system for a capture's head: page layout, event formats, and the
 //! names of threads and processes. Parts that are known only at the end have room in the head.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::{fs, io};
 
@@ -9,6 +9,7 @@ use super::tracefs::read_whole;
 use super::tracefs_config::AppliedConfig;
 use super::{EventName, RecordError, Tracefs};
 use crate::ftrace::{Endian, PageLayout, builtin_formats};
+use crate::ids::{Pid, Tid};
 use crate::trace_dat::{Metadata, RecorderInfo, RingsInfo, option, trace_clock_option};
 
 /// The smallest page that a kernel's ring buffer can have, bytes.
@@ -154,16 +155,16 @@ fn entry_names(dir: &std::path::Path) -> Vec<String> {
 #[derive(Debug, Default)]
 pub(crate) struct TaskNames {
     /// Threads that are alive, or that told their names themselves: tid → (tgid, comm).
-    living: BTreeMap<i32, (i32, Vec<u8>)>,
+    living: BTreeMap<Tid, (Pid, Vec<u8>)>,
     /// The content of `saved_cmdlines`: lines `tid comm`.
     saved_comms: Vec<u8>,
     /// Threads that were alive when the recording began: tid → (tgid, comm).
-    living_before: BTreeMap<i32, (i32, Vec<u8>)>,
+    living_before: BTreeMap<Tid, (Pid, Vec<u8>)>,
     /// Each process as (pid, parent's pid, full name). The full name is the first word of the command line
     /// or, for a kernel thread, the comm.
-    pub(crate) processes: Vec<(i32, i32, String)>,
+    pub(crate) processes: Vec<(Pid, Pid, String)>,
     /// The ids of living threads that are not the kernel's own.
-    pub(crate) program_threads: Vec<i32>,
+    pub(crate) program_threads: Vec<Tid>,
     /// Whether this user may not read the kernel's lists.
     pub(crate) restricted: bool,
 }
@@ -184,7 +185,7 @@ impl TaskNames {
 
     /// Adds threads that wrote markers into rings, as id, process and name. A thread that is alive keeps the
     /// name that it has now.
-    pub(crate) fn add_ended(&mut self, threads: Vec<(i32, i32, Vec<u8>)>) {
+    pub(crate) fn add_ended(&mut self, threads: Vec<(Tid, Pid, Vec<u8>)>) {
         for (tid, pid, mut comm) in threads {
             comm.retain(|byte| *byte != b'\n');
             self.living.entry(tid).or_insert((pid, comm));
@@ -194,18 +195,18 @@ impl TaskNames {
     /// Adds the threads and processes that have ended since the beginning of the recording, when `before` was
     /// gathered.
     pub(crate) fn add_living_before(&mut self, before: TaskNames) {
-        let ended = before.processes.into_iter().filter(|(pid, ..)| !self.living.contains_key(pid));
-        self.processes.extend(ended);
+        let living: BTreeSet<Pid> = self.processes.iter().map(|(pid, ..)| *pid).collect();
+        self.processes.extend(before.processes.into_iter().filter(|(pid, ..)| !living.contains(pid)));
         self.living_before = before.living;
     }
 
     fn add_living(&mut self) {
-        for pid in entry_names("/proc".as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
+        for pid in entry_names("/proc".as_ref()).iter().filter_map(|n| n.parse::<Pid>().ok()) {
             let Ok(stat) = read_whole(format!("/proc/{pid}/stat").as_ref()) else { continue };
             let Some(stat) = ProcessStat::parse(&stat) else { continue };
-            self.living.insert(pid, (pid, stat.comm.to_vec()));
+            self.living.insert(pid.main_thread(), (pid, stat.comm.to_vec()));
             if !stat.is_kernel_thread {
-                self.program_threads.push(pid);
+                self.program_threads.push(pid.main_thread());
             }
             if stat.threads > 1 {
                 self.add_threads(pid);
@@ -221,13 +222,13 @@ impl TaskNames {
         }
     }
 
-    fn add_threads(&mut self, pid: i32) {
+    fn add_threads(&mut self, pid: Pid) {
         let task = format!("/proc/{pid}/task");
-        for tid in entry_names(task.as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
+        for tid in entry_names(task.as_ref()).iter().filter_map(|n| n.parse::<Tid>().ok()) {
             let Ok(mut comm) = read_whole(format!("{task}/{tid}/comm").as_ref()) else { continue };
             comm.truncate(comm.iter().position(|b| *b == b'\n').unwrap_or(comm.len()));
             self.living.insert(tid, (pid, comm));
-            if tid != pid {
+            if !tid.is_main_of(pid) {
                 self.program_threads.push(tid);
             }
         }
@@ -262,7 +263,7 @@ impl TaskNames {
     }
 
     /// One line per living thread.
-    fn lines_of_living(&self, value: impl Fn(&(i32, Vec<u8>)) -> Vec<u8>) -> Vec<u8> {
+    fn lines_of_living(&self, value: impl Fn(&(Pid, Vec<u8>)) -> Vec<u8>) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.saved_comms.len() + self.living.len() * 16);
         for (tid, thread) in &self.living {
             out.extend([format!("{tid} ").as_bytes(), &value(thread), b"\n"].concat());
@@ -273,10 +274,10 @@ impl TaskNames {
 
 /// The kernel's lines about threads, by thread id. The kernel writes `<...>` for a name that it does not
 /// know.
-fn lines_by_tid(text: &[u8]) -> BTreeMap<i32, &[u8]> {
+fn lines_by_tid(text: &[u8]) -> BTreeMap<Tid, &[u8]> {
     let lines = text.split_inclusive(|b| *b == b'\n');
     let known = lines.filter_map(|line| tid_and_rest(line).map(|(tid, rest)| (tid, rest, line)));
-    let known = known.filter(|(tid, rest, _)| *tid > 0 && !rest.starts_with(b"<...>"));
+    let known = known.filter(|(tid, rest, _)| tid.is_thread() && !rest.starts_with(b"<...>"));
     known.map(|(tid, _, line)| (tid, line)).collect()
 }
 
@@ -285,7 +286,7 @@ fn lines_by_tid(text: &[u8]) -> BTreeMap<i32, &[u8]> {
 #[derive(Debug, PartialEq, Eq)]
 struct ProcessStat<'a> {
     comm: &'a [u8],
-    ppid: i32,
+    ppid: Pid,
     is_kernel_thread: bool,
     threads: u32,
 }
@@ -311,7 +312,7 @@ impl ProcessStat<'_> {
     }
 }
 
-fn tid_and_rest(line: &[u8]) -> Option<(i32, &[u8])> {
+fn tid_and_rest(line: &[u8]) -> Option<(Tid, &[u8])> {
     let space = line.iter().position(|b| *b == b' ').unwrap_or(line.len());
     let tid = std::str::from_utf8(&line[..space]).ok()?.parse().ok()?;
     Some((tid, line.get(space + 1..).unwrap_or_default()))
@@ -324,11 +325,11 @@ mod tests {
     #[test]
     fn names_have_the_form_of_the_kernels_own_files() {
         let names = TaskNames {
-            living: BTreeMap::from([(7, (5, b"a b".to_vec()))]),
+            living: BTreeMap::from([(Tid(7), (Pid(5), b"a b".to_vec()))]),
             living_before: BTreeMap::from([
-                (7, (6, b"before".to_vec())),
-                (9, (8, b"before".to_vec())),
-                (10, (8, b"ended".to_vec())),
+                (Tid(7), (Pid(6), b"before".to_vec())),
+                (Tid(9), (Pid(8), b"before".to_vec())),
+                (Tid(10), (Pid(8), b"ended".to_vec())),
             ]),
             saved_comms: b"7 old\n9 gone\n10 <...>\n".to_vec(),
             ..TaskNames::default()
@@ -338,12 +339,30 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_has_ended_keeps_its_name_where_a_thread_has_its_number_now() {
+        let process = |pid, name: &str| (Pid(pid), Pid(1), name.to_owned());
+        let before = TaskNames {
+            processes: vec![process(5, "app"), process(9, "ended")],
+            living: BTreeMap::from([(Tid(5), (Pid(5), b"app".to_vec())), (Tid(9), (Pid(9), b"e".to_vec()))]),
+            ..TaskNames::default()
+        };
+        let mut names = TaskNames {
+            processes: vec![process(5, "app")],
+            living: BTreeMap::from([(Tid(5), (Pid(5), b"app".to_vec())), (Tid(9), (Pid(5), b"w".to_vec()))]),
+            ..TaskNames::default()
+        };
+        names.add_living_before(before);
+        assert_eq!(names.processes, [process(5, "app"), process(9, "ended")]);
+        assert_eq!(String::from_utf8(names.tgids()).unwrap(), "5 5\n9 5\n");
+    }
+
+    #[test]
     fn a_stat_line_is_read_around_a_comm_with_parentheses() {
         let line = b"42 (a (b) c)) S 7 42 42 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 99 100 200\n";
-        let stat = ProcessStat { comm: b"a (b) c)", ppid: 7, is_kernel_thread: false, threads: 3 };
+        let stat = ProcessStat { comm: b"a (b) c)", ppid: Pid(7), is_kernel_thread: false, threads: 3 };
         assert_eq!(ProcessStat::parse(line), Some(stat));
         let line = b"2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0\n";
-        let stat = ProcessStat { comm: b"kthreadd", ppid: 0, is_kernel_thread: true, threads: 1 };
+        let stat = ProcessStat { comm: b"kthreadd", ppid: Pid(0), is_kernel_thread: true, threads: 1 };
         assert_eq!(ProcessStat::parse(line), Some(stat));
         for cut in 0..line.len() - 12 {
             assert_eq!(ProcessStat::parse(&line[..cut]), None, "{cut}");
@@ -352,7 +371,7 @@ mod tests {
 
     #[test]
     fn this_process_has_the_names_that_proc_gives_it() {
-        let pid = std::process::id() as i32;
+        let pid = Pid(std::process::id() as i32);
         let other = std::thread::Builder::new().name("a thread (x)".into());
         let (done, wait) = std::sync::mpsc::channel::<()>();
         let (begun, begins) = std::sync::mpsc::channel();
@@ -366,12 +385,12 @@ mod tests {
         begins.recv().unwrap();
         let mut names = TaskNames::default();
         names.add_living();
-        let comm = |tid: i32| fs::read_to_string(format!("/proc/{tid}/comm")).unwrap().trim_end().to_owned();
+        let comm = |tid: Tid| fs::read_to_string(format!("/proc/{tid}/comm")).unwrap().trim_end().to_owned();
         let named =
-            |tid: i32| names.living.get(&tid).map(|(pid, c)| (*pid, String::from_utf8_lossy(c).into_owned()));
-        assert_eq!(named(pid), Some((pid, comm(pid))));
+            |tid: Tid| names.living.get(&tid).map(|(pid, c)| (*pid, String::from_utf8_lossy(c).into_owned()));
+        assert_eq!(named(pid.main_thread()), Some((pid, comm(pid.main_thread()))));
         assert!(names.living.values().any(|(tgid, c)| *tgid == pid && c == b"a thread (x)"));
-        let parent = std::os::unix::process::parent_id() as i32;
+        let parent = Pid(std::os::unix::process::parent_id() as i32);
         let argument = std::env::args().next().unwrap();
         let of_this = names.processes.iter().find(|(p, _, _)| *p == pid).unwrap();
         assert_eq!(*of_this, (pid, parent, argument.chars().take(128).collect()));

@@ -20,6 +20,7 @@ use super::{RecordError, SettingsGuard, Tracefs, clocks, event_cost, machine_fac
 use crate::android::Properties;
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::PageLayout;
+use crate::ids::Pid;
 use crate::step_log::print_step;
 use crate::trace_dat::recording_summary::{CpuSummary, RecordingSummary, RingsSummary};
 use crate::trace_dat::{
@@ -250,9 +251,9 @@ impl RecordingSession {
         let mut names = TaskNames::gather(&self.tracefs, self.restricted);
         let (rings, writers) = self.rings.map(Rings::into_summary).unwrap_or_default();
         names.add_ended(writers);
-        let was_there = |pid: &i32| self.names_before.processes.iter().any(|(before, ..)| before == pid);
+        let was_there = |pid: &Pid| self.names_before.processes.iter().any(|(before, ..)| before == pid);
         let pids = names.processes.iter().map(|(pid, ..)| *pid);
-        let new: Vec<i32> = pids.filter(|pid| !was_there(pid)).collect();
+        let new: Vec<Pid> = pids.filter(|pid| !was_there(pid)).collect();
         let facts = self.facts.map(|facts| machine_facts::end(facts, &names.program_threads, &new));
         names.add_living_before(self.names_before);
         ClosedSession {

@@ -22,6 +22,7 @@ use super::capture::RecordingOutput;
 use super::{RecordError, Tracefs};
 use crate::clock::Clock;
 use crate::ftrace::PageLayout;
+use crate::ids::{Pid, Tid};
 use crate::markers::MAX_LEN;
 use crate::step_log::print_step;
 use crate::trace_dat::recording_summary::RingsSummary;
@@ -70,9 +71,9 @@ pub(super) struct Rings {
     /// Links that were refused already, with the owners of their processes and the reasons.
     refused: HashSet<(u32, std::path::PathBuf, String)>,
     /// The processes for whose rings there was no place.
-    shut_out: HashSet<i32>,
+    shut_out: HashSet<Pid>,
     /// Names of threads that wrote markers: id, process, name.
-    names: Vec<(i32, i32, Vec<u8>)>,
+    names: Vec<(Tid, Pid, Vec<u8>)>,
     /// Markers that ended programs beyond [`MAX_SUMMARIES`] have dropped.
     unlisted_dropped: u64,
     /// Programs that have ended.
@@ -119,7 +120,7 @@ impl Rings {
     /// Looks for rings, and has their programs write into them from now on.
     pub(super) fn scan(&mut self) {
         let since = self.times.read();
-        let known: HashSet<i32> = self.programs.iter().map(|program| program.pid).collect();
+        let known: HashSet<Pid> = self.programs.iter().map(|program| program.pid).collect();
         for (pid, link) in self.search.scan(&known) {
             // A process can have its ring open under two numbers.
             let is_known = |program: &Program| program.pid == pid && program.is_ring(&link);
@@ -135,7 +136,7 @@ impl Rings {
     }
 
     /// Reads a ring from now on, if a place is left or becomes free.
-    fn admit(&mut self, pid: i32, link: std::path::PathBuf, ring: CheckedRing, since: u64) {
+    fn admit(&mut self, pid: Pid, link: std::path::PathBuf, ring: CheckedRing, since: u64) {
         if self.programs.iter().filter(|program| program.pid == pid).count() >= MAX_RINGS_OF_PROCESS {
             let what = format!("{MAX_RINGS_OF_PROCESS} rings of the process are read already");
             return self.refuse(pid, link, what);
@@ -167,7 +168,7 @@ impl Rings {
         self.programs.push(Program::begin(pid, link, ring, self.times.stamp, since));
     }
 
-    fn refuse(&mut self, pid: i32, link: std::path::PathBuf, what: String) {
+    fn refuse(&mut self, pid: Pid, link: std::path::PathBuf, what: String) {
         let user = std::fs::metadata(format!("/proc/{pid}")).map_or(0, |meta| meta.uid());
         let of_user = self.refused.iter().filter(|(uid, ..)| *uid == user).count();
         let text = format!("process {pid}: {what}");
@@ -260,7 +261,7 @@ impl Rings {
     }
 
     fn end_program(&mut self, program: &Program) {
-        let named = program.threads.iter().filter(|(tid, count)| **tid > 0 && !count.name.is_empty());
+        let named = program.threads.iter().filter(|(tid, count)| tid.is_thread() && !count.name.is_empty());
         let room = MAX_NAMES.saturating_sub(self.names.len());
         let named = named.map(|(tid, count)| (*tid, program.pid, count.name.clone()));
         self.names.extend(named.take(room));
@@ -288,7 +289,7 @@ impl Rings {
     }
 
     /// The counts, and the names of the threads that wrote markers, after [`Rings::finish`].
-    pub(super) fn into_summary(mut self) -> (RingsSummary, Vec<(i32, i32, Vec<u8>)>) {
+    pub(super) fn into_summary(mut self) -> (RingsSummary, Vec<(Tid, Pid, Vec<u8>)>) {
         let mut summary = std::mem::take(&mut self.summary);
         summary.markers = self.pages.events;
         let told: u64 = summary.programs.iter().map(|program| program.dropped).sum();
@@ -347,15 +348,15 @@ mod tests {
     }
 
     /// Offers a ring of this process as one of the process `pid`. Returns what has to stay open.
-    fn offer(rings: &mut Rings, pid: i32) -> std::fs::File {
+    fn offer(rings: &mut Rings, pid: Pid) -> std::fs::File {
         let (file, link) = program::tests::ring_file();
-        let ring = search::open(&link, std::process::id().cast_signed()).unwrap();
+        let ring = search::open(&link, Pid(std::process::id().cast_signed())).unwrap();
         let since = rings.times.read();
         rings.admit(pid, link, ring, since);
         file
     }
 
-    fn pids(rings: &Rings) -> HashSet<i32> {
+    fn pids(rings: &Rings) -> HashSet<Pid> {
         rings.programs.iter().map(|program| program.pid).collect()
     }
 
@@ -365,22 +366,22 @@ mod tests {
         const FIRST: i32 = 1 << 23;
         let (_dir, mut rings) = rings();
         let mut files: Vec<std::fs::File> =
-            (0..MAX_PROGRAMS as i32).map(|n| offer(&mut rings, FIRST + n)).collect();
+            (0..MAX_PROGRAMS as i32).map(|n| offer(&mut rings, Pid(FIRST + n))).collect();
         assert_eq!((rings.programs.len(), rings.summary.shut_out), (MAX_PROGRAMS, 0));
         let now = Instant::now();
         rings.programs.iter_mut().for_each(|program| program.last_used = now);
         for (number, seconds) in [(3, 3), (7, 5), (9, 1)] {
             rings.programs[number].last_used = now.checked_sub(Duration::from_secs(seconds)).unwrap();
         }
-        let newer = |n: i32| FIRST + MAX_PROGRAMS as i32 + n;
+        let newer = |n: i32| Pid(FIRST + MAX_PROGRAMS as i32 + n);
         files.push(offer(&mut rings, newer(0)));
         let places = pids(&rings);
-        assert!(places.contains(&newer(0)) && !places.contains(&(FIRST + 7)), "the one idle for longest");
+        assert!(places.contains(&newer(0)) && !places.contains(&Pid(FIRST + 7)), "the one idle for longest");
         files.push(offer(&mut rings, newer(1)));
         let places = pids(&rings);
-        assert!(places.contains(&newer(1)) && !places.contains(&(FIRST + 3)), "the other idle one");
-        let ended: Vec<i32> = rings.summary.programs.iter().map(|program| program.pid).collect();
-        assert_eq!((ended, rings.summary.is_lossy()), (vec![FIRST + 7, FIRST + 3], false));
+        assert!(places.contains(&newer(1)) && !places.contains(&Pid(FIRST + 3)), "the other idle one");
+        let ended: Vec<Pid> = rings.summary.programs.iter().map(|program| program.pid).collect();
+        assert_eq!((ended, rings.summary.is_lossy()), (vec![Pid(FIRST + 7), Pid(FIRST + 3)], false));
         for _ in 0..2 {
             files.push(offer(&mut rings, newer(2)));
         }

@@ -4,6 +4,7 @@
 
 use crate::ftrace::page_writer::PageWriter;
 use crate::ftrace::{CommonFields, Endian, EventFormat, FieldSlot, PageLayout, builtin_formats};
+use crate::ids::Tid;
 use crate::record::capture::RecordingOutput;
 use crate::record::{RecordError, Tracefs};
 
@@ -16,7 +17,7 @@ const MAX_WAITING_BYTES: usize = 32 << 20;
 struct Waiting {
     /// The time in the clock of the stamps.
     stamp: u64,
-    tid: i32,
+    tid: Tid,
     /// Offset of the text.
     start: u32,
     len: u16,
@@ -31,7 +32,7 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Adds a marker. Those of one thread come in their order.
-    pub(super) fn push(&mut self, stamp: u64, tid: i32, text: &[u8]) {
+    pub(super) fn push(&mut self, stamp: u64, tid: Tid, text: &[u8]) {
         let start = self.texts.len() as u32;
         let len = text.len() as u16;
         self.texts.extend_from_slice(text);
@@ -48,7 +49,7 @@ impl Pending {
     pub(super) fn take_until<E>(
         &mut self,
         limit: u64,
-        mut store: impl FnMut(u64, i32, &[u8]) -> Result<(), E>,
+        mut store: impl FnMut(u64, Tid, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         // The markers of each thread are in order already, which this sort makes use of.
         self.markers.sort_by_key(|marker| marker.stamp);
@@ -132,10 +133,10 @@ impl PrintRecord {
         PrintRecord { bytes, pid_at, text_at }
     }
 
-    fn with_marker(&mut self, tid: i32, text: &[u8]) -> &[u8] {
+    fn with_marker(&mut self, tid: Tid, text: &[u8]) -> &[u8] {
         self.bytes.truncate(self.text_at);
         if let Some(place) = self.bytes.get_mut(self.pid_at..self.pid_at + 4) {
-            place.copy_from_slice(&tid.to_ne_bytes());
+            place.copy_from_slice(&tid.0.to_ne_bytes());
         }
         self.bytes.extend_from_slice(text);
         // The kernel ends a marker so.
@@ -168,7 +169,7 @@ impl MarkerPages {
     pub(super) fn push(
         &mut self,
         ts: u64,
-        tid: i32,
+        tid: Tid,
         text: &[u8],
         output: &mut dyn RecordingOutput,
     ) -> Result<(), RecordError> {
@@ -222,7 +223,7 @@ mod tests {
         for (stamp, tid, text) in
             [(5, 1, "a"), (5, 1, "b"), (9, 1, "c"), (2, 2, "d"), (5, 2, "e"), (7, 2, "f")]
         {
-            pending.push(stamp, tid, text.as_bytes());
+            pending.push(stamp, Tid(tid), text.as_bytes());
         }
         let mut out = Vec::new();
         let mut store = |stamp, tid, text: &[u8]| {
@@ -230,9 +231,9 @@ mod tests {
             Ok::<(), ()>(())
         };
         pending.take_until(5, &mut store).unwrap();
-        let threads: HashSet<i32> = pending.markers.iter().map(|marker| marker.tid).collect();
-        assert_eq!((pending.markers.len(), threads), (2, HashSet::from([1, 2])));
-        pending.push(6, 3, b"g");
+        let threads: HashSet<Tid> = pending.markers.iter().map(|marker| marker.tid).collect();
+        assert_eq!((pending.markers.len(), threads), (2, HashSet::from([Tid(1), Tid(2)])));
+        pending.push(6, Tid(3), b"g");
         pending.take_until(u64::MAX, &mut store).unwrap();
         let texts: Vec<&str> = out.iter().map(|(.., text)| text.as_str()).collect();
         assert_eq!(texts.concat(), "dabegfc");
@@ -247,7 +248,7 @@ mod tests {
                 break;
             }
             assert!(bytes <= MAX_WAITING_BYTES);
-            pending.push(u64::MAX, tid, &[b'x'; 1_000]);
+            pending.push(u64::MAX, Tid(tid), &[b'x'; 1_000]);
             bytes += 1_000;
         }
         assert!(bytes > MAX_WAITING_BYTES / 2);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::pages::Pending;
 use super::search::CheckedRing;
 use super::times::{self, BoottimeLine};
+use crate::ids::{Pid, Tid};
 use crate::markers::MAX_LEN;
 use crate::markers::internals::ring::{
     BLOCK_BYTES, BLOCK_WORDS, BLOCKS, BlockDamage, RingRecords, Stamp, WRITING,
@@ -38,7 +39,7 @@ pub(super) struct ThreadCount {
 /// A program whose ring is being read.
 #[derive(Debug)]
 pub(super) struct Program {
-    pub(super) pid: i32,
+    pub(super) pid: Pid,
     pub(super) name: String,
     ring: CheckedRing,
     link: PathBuf,
@@ -52,7 +53,7 @@ pub(super) struct Program {
     /// Markers that no block was free for.
     pub(super) without_block: u64,
     /// By thread id; 0 stands for the threads that are not counted one by one.
-    pub(super) threads: HashMap<i32, ThreadCount>,
+    pub(super) threads: HashMap<Tid, ThreadCount>,
     /// Why blocks were given up.
     pub(super) damage: Vec<String>,
     /// Markers that were dropped because their times cannot be.
@@ -71,7 +72,7 @@ struct Block {
     /// Position up to which it is read.
     read: u32,
     /// The thread that writes.
-    tid: i32,
+    tid: Tid,
     /// The block's count of dropped markers, as far as it is counted.
     dropped: u32,
     unfinished: Option<UnfinishedMarker>,
@@ -161,22 +162,22 @@ enum BlockFault {
     #[error(transparent)]
     Record(#[from] BlockDamage),
     #[error("it says that it is of thread {0}, which is another process's")]
-    ForeignThread(i32),
+    ForeignThread(Tid),
     #[error("its first record does not say which thread writes")]
     NoThread,
 }
 
 impl Program {
     /// Begins to read a ring. What an earlier recorder has left in it is not stored.
-    pub(super) fn begin(pid: i32, link: PathBuf, ring: CheckedRing, stamp: Stamp, since: u64) -> Program {
+    pub(super) fn begin(pid: Pid, link: PathBuf, ring: CheckedRing, stamp: Stamp, since: u64) -> Program {
         let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
         let head = &ring.map.head;
         let used = (head.used.load(Ordering::Acquire) as usize).min(BLOCKS);
         let blocks = ring.map.controls[..used].iter().map(|control| Block {
             read: control.read.load(Ordering::Relaxed),
-            tid: Some(control.owner.load(Ordering::Relaxed).cast_signed())
+            tid: Some(Tid(control.owner.load(Ordering::Relaxed).cast_signed()))
                 .filter(|tid| may_be_of(*tid, pid))
-                .unwrap_or(0),
+                .unwrap_or(Tid::IDLE),
             dropped: control.dropped.load(Ordering::Relaxed),
             is_old: true,
             ..Block::default()
@@ -317,18 +318,18 @@ impl Program {
             };
             let time = round.boottime.filter(|_| self.stamps_boottime());
             let time = time.map_or(record.time, |line| line.stamp(record.time));
-            if let Some((tid, base)) = record.thread() {
+            if let Some((tid, base)) = record.thread().map(|(tid, base)| (Tid(tid), base)) {
                 count(&mut self.threads, block.tid, round).markers += std::mem::take(&mut markers);
                 count_dropped(&mut self.threads, block, base, round);
                 self.begin_thread(tid, record.name, block, round)?;
-            } else if let Some(marker) = record.marker(self.pid) {
+            } else if let Some(marker) = record.marker(self.pid.0) {
                 if time < self.since && block.is_old {
                     continue;
                 }
                 // Another CPU's counter, or the line of a converted time, may be a little ahead.
                 let ahead = time.saturating_sub(round.now);
                 let is_timely = time >= self.since && ahead <= round.now.saturating_sub(round.before);
-                if block.tid <= 0 && !block.is_unchecked {
+                if !block.tid.is_thread() && !block.is_unchecked {
                     return Err(BlockFault::NoThread);
                 }
                 if !is_timely || block.is_unchecked {
@@ -349,16 +350,17 @@ impl Program {
     /// looked at again.
     fn begin_thread(
         &mut self,
-        tid: i32,
+        tid: Tid,
         name: &[u8],
         block: &mut Block,
         round: &mut Round,
     ) -> Result<(), BlockFault> {
-        let is_known = tid == self.pid || self.threads.get(&tid).is_some_and(|thread| thread.is_checked);
+        let is_known =
+            tid.is_main_of(self.pid) || self.threads.get(&tid).is_some_and(|thread| thread.is_checked);
         let may_check = is_known || self.checks.take() && round.checks.take();
         block.is_unchecked = !may_check;
         if block.is_unchecked {
-            block.tid = 0;
+            block.tid = Tid::IDLE;
             return Ok(());
         }
         if !is_known && !may_be_of(tid, self.pid) {
@@ -417,7 +419,7 @@ impl Block {
     }
 }
 
-fn threads_with_losses(threads: &HashMap<i32, ThreadCount>) -> Vec<ThreadSummary> {
+fn threads_with_losses(threads: &HashMap<Tid, ThreadCount>) -> Vec<ThreadSummary> {
     let lossy = threads.iter().filter(|(_, count)| count.dropped > 0);
     let mut lossy: Vec<ThreadSummary> = lossy
         .map(|(tid, count)| ThreadSummary {
@@ -433,16 +435,16 @@ fn threads_with_losses(threads: &HashMap<i32, ThreadCount>) -> Vec<ThreadSummary
 }
 
 /// The counts of a thread.
-fn count<'t>(threads: &'t mut HashMap<i32, ThreadCount>, tid: i32, round: &mut Round) -> &'t mut ThreadCount {
-    let is_new = tid != 0 && !threads.contains_key(&tid);
-    let tid = if is_new && round.threads_left == 0 { 0 } else { tid };
-    round.threads_left -= usize::from(is_new && tid != 0);
+fn count<'t>(threads: &'t mut HashMap<Tid, ThreadCount>, tid: Tid, round: &mut Round) -> &'t mut ThreadCount {
+    let is_new = tid != Tid::IDLE && !threads.contains_key(&tid);
+    let tid = if is_new && round.threads_left == 0 { Tid::IDLE } else { tid };
+    round.threads_left -= usize::from(is_new && tid != Tid::IDLE);
     threads.entry(tid).or_default()
 }
 
 /// Counts the markers that a block has dropped until its count was `dropped` for the thread that writes.
 fn count_dropped(
-    threads: &mut HashMap<i32, ThreadCount>,
+    threads: &mut HashMap<Tid, ThreadCount>,
     block: &mut Block,
     dropped: u32,
     round: &mut Round,
@@ -457,9 +459,9 @@ fn count_dropped(
 }
 
 /// Whether a thread may be one of the process: it is, or no thread of that id is there any more.
-fn may_be_of(tid: i32, pid: i32) -> bool {
+fn may_be_of(tid: Tid, pid: Pid) -> bool {
     let exists = |path: String| fs::metadata(path).is_ok();
-    tid == pid || exists(format!("/proc/{pid}/task/{tid}")) || !exists(format!("/proc/{tid}"))
+    tid.is_main_of(pid) || exists(format!("/proc/{pid}/task/{tid}")) || !exists(format!("/proc/{tid}"))
 }
 
 fn is_same(link: &Path, id: super::search::FileId) -> bool {
@@ -494,7 +496,7 @@ pub(super) mod tests {
     fn ring() -> (File, RingMap, Program) {
         let (file, link) = ring_file();
         let own = RingMap::new(&file).unwrap();
-        let pid = std::process::id().cast_signed();
+        let pid = Pid(std::process::id().cast_signed());
         let checked = search::open(&link, pid).unwrap();
         let program = Program::begin(pid, link, checked, stamp(), times::now(stamp()));
         (file, own, program)
@@ -548,7 +550,7 @@ pub(super) mod tests {
         let mut pending = Pending::default();
         let pid = program.pid;
         let now = times::now(stamp());
-        write(&own, &[thread(pid, &[b'n'; 900]), marker(now), marker(1 << 62), marker(3), marker(now)]);
+        write(&own, &[thread(pid.0, &[b'n'; 900]), marker(now), marker(1 << 62), marker(3), marker(now)]);
         program.read(&mut round, &mut pending);
         let mut stored = Vec::new();
         let mut store = |time, tid, _: &[u8]| {
@@ -556,8 +558,8 @@ pub(super) mod tests {
             Ok(())
         };
         pending.take_until::<()>(u64::MAX, &mut store).unwrap();
-        assert_eq!(stored, [(now, pid), (now, pid)]);
-        let counted = &program.threads[&pid];
+        assert_eq!(stored, [(now, pid.main_thread()); 2]);
+        let counted = &program.threads[&pid.main_thread()];
         assert_eq!((counted.markers, counted.dropped, round.dropped, program.untimely), (2, 2, 2, 2));
         assert_eq!(counted.name.len(), MAX_NAME_BYTES);
         let told = program.summary();
@@ -582,7 +584,7 @@ pub(super) mod tests {
         }
         assert!(program.damage.is_empty(), "{:?}", program.damage);
         assert!((900..1_100).contains(&program.unchecked), "{}", program.unchecked);
-        assert_eq!(program.threads[&0].dropped, program.unchecked);
+        assert_eq!(program.threads[&Tid::IDLE].dropped, program.unchecked);
         let told = program.summary();
         assert!(told.damage.iter().any(|what| what.contains("came too fast")), "{told:?}");
     }

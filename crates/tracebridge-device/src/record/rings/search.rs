@@ -17,6 +17,7 @@ use nix::fcntl::{FcntlArg, Flock, FlockArg, SealFlag, fcntl};
 use nix::libc;
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 
+use crate::ids::Pid;
 use crate::markers::internals::ring::{MEMFD_NAME, RingMap};
 
 /// A process of less than this age is looked at each time: it may be about to write its first marker.
@@ -32,9 +33,9 @@ const MAX_LINKS_OF_PROCESS: usize = 8;
 /// The processes that were seen.
 #[derive(Debug)]
 pub(super) struct RingSearch {
-    first_seen: HashMap<i32, Instant>,
+    first_seen: HashMap<Pid, Instant>,
     /// Older processes up to this one have had their turn.
-    turn: i32,
+    turn: Pid,
     /// Ends with the id of the newest thread on the machine, so that nothing is looked at while none begins.
     loadavg: Option<File>,
     newest: Vec<u8>,
@@ -45,7 +46,7 @@ impl RingSearch {
     pub(super) fn new() -> RingSearch {
         RingSearch {
             first_seen: HashMap::new(),
-            turn: 0,
+            turn: Pid(0),
             loadavg: File::open("/proc/loadavg").ok(),
             newest: Vec::new(),
             next_turn: Instant::now(),
@@ -69,17 +70,17 @@ impl RingSearch {
 
     /// The links in `/proc/PID/fd` that have the name of a ring, with their process. `skip` are the processes
     /// whose rings are open. The first scan is of all processes.
-    pub(super) fn scan(&mut self, skip: &HashSet<i32>) -> Vec<(i32, PathBuf)> {
+    pub(super) fn scan(&mut self, skip: &HashSet<Pid>) -> Vec<(Pid, PathBuf)> {
         let now = Instant::now();
         let is_turn = now >= self.next_turn;
         if is_turn {
             self.next_turn = now + TURN_INTERVAL;
         }
         let is_first = self.first_seen.is_empty();
-        let own = std::process::id() as i32;
-        let mut pids: Vec<i32> = entries("/proc").filter(|pid| *pid != own && !skip.contains(pid)).collect();
+        let own = Pid(std::process::id() as i32);
+        let mut pids: Vec<Pid> = processes().filter(|pid| *pid != own && !skip.contains(pid)).collect();
         pids.sort_unstable();
-        let running: HashSet<i32> = pids.iter().copied().collect();
+        let running: HashSet<Pid> = pids.iter().copied().collect();
         self.first_seen.retain(|pid, _| running.contains(pid));
         let mut found = Vec::new();
         let mut older = Vec::new();
@@ -102,19 +103,19 @@ impl RingSearch {
     }
 
     /// Forgets a process, so that the next scan takes it for a new one: it runs another program now.
-    pub(super) fn forget(&mut self, pid: i32) {
+    pub(super) fn forget(&mut self, pid: Pid) {
         self.first_seen.remove(&pid);
     }
 }
 
-/// The entries of a directory whose names are numbers.
-fn entries(dir: &str) -> impl Iterator<Item = i32> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+/// The processes of the machine: the entries of /proc whose names are numbers.
+fn processes() -> impl Iterator<Item = Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()))
 }
 
 /// The rings in the table of descriptors of one process. It is empty for a process of another user.
-fn rings_of(pid: i32) -> impl Iterator<Item = (i32, PathBuf)> {
+fn rings_of(pid: Pid) -> impl Iterator<Item = (Pid, PathBuf)> {
     let dir = format!("/proc/{pid}/fd");
     let links = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let rings = links.filter(|link| fs::read_link(link).is_ok_and(|to| has_name(&to)));
@@ -153,7 +154,7 @@ pub(super) fn has_name(link: &Path) -> bool {
 }
 
 /// Opens and checks the file behind `link`, a link in `/proc/PID/fd` of the process `pid`.
-pub(super) fn open(link: &Path, pid: i32) -> Result<CheckedRing, NoRing> {
+pub(super) fn open(link: &Path, pid: Pid) -> Result<CheckedRing, NoRing> {
     let refused = |what: &str| Err(NoRing::Refused(what.to_owned()));
     // O_PATH opens nothing: neither a FIFO nor a device notices. The file stays the same from here on,
     // whatever the program does with its descriptor.
@@ -186,7 +187,7 @@ pub(super) fn open(link: &Path, pid: i32) -> Result<CheckedRing, NoRing> {
     let map = RingMap::new(&file).map_err(|error| NoRing::Refused(error.to_string()))?;
     match map.head.check() {
         Err(fault) => return refused(&fault.to_string()),
-        Ok(says) if i32::try_from(says) != Ok(pid) => return Err(NoRing::Inherited),
+        Ok(says) if i32::try_from(says).map(Pid) != Ok(pid) => return Err(NoRing::Inherited),
         Ok(_) => {}
     }
     let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
@@ -202,7 +203,7 @@ fn unreachable(_: io::Error) -> NoRing {
 
 /// The effective user of a process. The owner of `/proc/PID` does not tell it: that is root where the process
 /// may not be traced.
-fn user_of(pid: i32) -> Option<u32> {
+fn user_of(pid: Pid) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     users.split_whitespace().nth(1)?.parse().ok()
@@ -211,6 +212,7 @@ fn user_of(pid: i32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::Pid;
     use crate::markers::internals::ring::RING_BYTES;
     use nix::sys::memfd::{MFdFlags, memfd_create};
 
@@ -223,12 +225,12 @@ mod tests {
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         assert!(search.is_due(), "a process has begun");
         search.scan(&HashSet::new());
-        assert!(search.first_seen.contains_key(&(child.id() as i32)));
-        assert!(!search.first_seen.contains_key(&(std::process::id() as i32)));
+        assert!(search.first_seen.contains_key(&Pid(child.id() as i32)));
+        assert!(!search.first_seen.contains_key(&Pid(std::process::id() as i32)));
         drop(child.stdin.take());
         child.wait().unwrap();
         search.scan(&HashSet::new());
-        assert!(!search.first_seen.contains_key(&(child.id() as i32)));
+        assert!(!search.first_seen.contains_key(&Pid(child.id() as i32)));
     }
 
     /// A memfd with the name of a ring, of this size and with these seals.
@@ -241,7 +243,7 @@ mod tests {
 
     fn open_own(file: &File) -> Result<CheckedRing, NoRing> {
         let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-        open(link.as_ref(), std::process::id() as i32)
+        open(link.as_ref(), Pid(std::process::id() as i32))
     }
 
     fn reason(file: &File) -> String {
@@ -287,10 +289,10 @@ mod tests {
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
         // Opening a FIFO to write would wait for a reader, and opening it to read for a writer.
         assert_eq!(
-            open(&fifo, std::process::id() as i32).unwrap_err(),
+            open(&fifo, Pid(std::process::id() as i32)).unwrap_err(),
             NoRing::Refused("it is a FIFO, and not memory of the program".into())
         );
-        let device = open("/dev/null".as_ref(), std::process::id() as i32).unwrap_err();
+        let device = open("/dev/null".as_ref(), Pid(std::process::id() as i32)).unwrap_err();
         assert_eq!(device, NoRing::Refused("it is no file with bytes, and not memory of the program".into()));
     }
 }
