@@ -330,7 +330,7 @@ impl PrintedSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::Pid;
+    use crate::ids::{Cpu, Pid};
     use crate::trace_dat::recording_summary::{CpuSummary, ProgramSummary, RecordingEndReason, RingsSummary};
 
     fn text_of(printed: &PrintedSummary) -> OutcomeText {
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_summary_from_a_device_comes_here_whole() {
-        let cpu = CpuSummary { cpu: 3, events: 9, taken: 1, gaps: 2, left: 4, ..CpuSummary::default() };
+        let cpu = CpuSummary { cpu: Cpu(3), events: 9, taken: 1, gaps: 2, left: 4, ..CpuSummary::default() };
         let program =
             ProgramSummary { pid: Pid(7), name: "app".into(), dropped: 2, ..ProgramSummary::default() };
         let summary = RecordingSummary {

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use super::Out;
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, TimelineFrame, event_catalog};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::text::push_csv_field;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 use crate::tracks::{
@@ -50,7 +50,7 @@ struct CsvRow<'a> {
     kind: &'a str,
     ts: u64,
     dur: Option<u64>,
-    cpu: Option<u32>,
+    cpu: Option<Cpu>,
     pid: Option<Pid>,
     tid: Option<Tid>,
     depth: Option<usize>,
@@ -159,7 +159,7 @@ impl TrackSink for CsvWriter {
         }
     }
 
-    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, names: &Tasks, cpu: Cpu, at: Task, span: Span, prio: i64) -> io::Result<()> {
         let name = names.thread_name(at.tid);
         let row = CsvRow::from_span("sched", span, name.as_bytes());
         self.thread_row(names, at, CsvRow { cpu: Some(cpu), value: Some(prio), ..row })
@@ -169,7 +169,7 @@ impl TrackSink for CsvWriter {
         self.thread_row(names, at, CsvRow::from_span("state", state.span, state.state.name().as_bytes()))
     }
 
-    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+    fn irq(&mut self, cpu: Cpu, name: &str, span: Span) -> io::Result<()> {
         self.row(&CsvRow { cpu: Some(cpu), ..CsvRow::from_span("irq", span, name.as_bytes()) })
     }
 
@@ -200,7 +200,7 @@ impl TrackSink for CsvWriter {
         self.thread_row(names, at, CsvRow { name: kind.name.as_bytes(), details: &details, ..row })
     }
 
-    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, ts: u64, count: Option<u64>) -> io::Result<()> {
         let value = count.and_then(|count| i64::try_from(count).ok());
         let row = CsvRow { kind: "lost", ts, cpu: Some(cpu), value, ..CsvRow::default() };
         self.row(&CsvRow { name: b"events lost", ..row })

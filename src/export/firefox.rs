@@ -19,7 +19,7 @@ use fxprof_processed_profile::{
 use super::Out;
 use super::held_memory::{HeldBytes, HeldLimit, HeldMemory};
 use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 use crate::tracks::{
     AsyncEdge, AsyncSlice, Both, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span, Task,
@@ -183,8 +183,8 @@ impl FirefoxWriter {
         self.thread(at.process(), at.tid)
     }
 
-    fn cpu(&mut self, cpu: u32) -> ThreadHandle {
-        let thread = self.thread(CPU_PROCESS, Tid(-1 - cpu as i32));
+    fn cpu(&mut self, cpu: Cpu) -> ThreadHandle {
+        let thread = self.thread(CPU_PROCESS, Tid(-1 - cpu.0 as i32));
         self.profile.set_thread_name(thread, &format!("CPU {cpu}"));
         thread
     }
@@ -282,7 +282,7 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, names: &Tasks, cpu: Cpu, at: Task, span: Span, prio: i64) -> io::Result<()> {
         let name = &names.thread_name(at.tid);
         let thread = self.cpu(cpu);
         let detail = format!("tid {} prio {prio}", at.tid);
@@ -303,7 +303,7 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+    fn irq(&mut self, cpu: Cpu, name: &str, span: Span) -> io::Result<()> {
         let thread = self.cpu(cpu);
         self.add_marker(thread, span.start, Some(span.end), name, "interrupt", self.categories.kernel);
         Ok(())
@@ -406,7 +406,7 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, ts: u64, count: Option<u64>) -> io::Result<()> {
         let thread = self.cpu(cpu);
         let detail = count.map_or_else(|| "not counted".to_owned(), |count| count.to_string());
         self.add_marker(thread, ts, None, "events lost", &detail, self.categories.kernel);

@@ -9,7 +9,7 @@ use std::io;
 
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame};
-use crate::ids::Pid;
+use crate::ids::{Cpu, Pid};
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
     Arrow, AsyncSlice, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span, Task, Tasks,
@@ -107,7 +107,7 @@ impl TrackSink for HeldMemory {
         self.add(self.each.counter)
     }
 
-    fn on_cpu(&mut self, _: &Tasks, _: u32, _: Task, _: Span, _: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, _: &Tasks, _: Cpu, _: Task, _: Span, _: i64) -> io::Result<()> {
         self.add(self.each.running)
     }
 
@@ -119,7 +119,7 @@ impl TrackSink for HeldMemory {
         self.add(self.each.arrow)
     }
 
-    fn irq_begin(&mut self, _: u32, _: u64, _: &str) -> io::Result<()> {
+    fn irq_begin(&mut self, _: Cpu, _: u64, _: &str) -> io::Result<()> {
         self.add(self.each.named)
     }
 
@@ -151,7 +151,7 @@ impl TrackSink for HeldMemory {
         self.add(self.each.named)
     }
 
-    fn lost_between(&mut self, _: u32, _: Span, _: Option<u64>) -> io::Result<()> {
+    fn lost_between(&mut self, _: Cpu, _: Span, _: Option<u64>) -> io::Result<()> {
         self.add(self.each.named)
     }
 

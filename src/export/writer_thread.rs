@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::Out;
 use crate::formats::{Event, EventTypeId, OwnedEvents};
 use crate::ftrace::Endian;
+use crate::ids::Cpu;
 use crate::workers::{Ordered, OrderedSink};
 
 /// Appends bytes to the output; runs on the writer thread.
@@ -143,7 +144,7 @@ impl RecordBatch {
     }
 
     /// Adds what is no record under a type of the caller's own: `fill` appends its bytes.
-    pub(super) fn push_other(&mut self, kind: EventTypeId, cpu: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn push_other(&mut self, kind: EventTypeId, cpu: Cpu, fill: impl FnOnce(&mut Vec<u8>)) {
         self.0.push_other(kind, cpu, fill);
     }
 
@@ -231,11 +232,11 @@ mod tests {
     #[test]
     fn a_batch_is_full_by_number_or_by_size() {
         let mut batch = RecordBatch::default();
-        (0..BATCH_RECORDS).for_each(|_| batch.push_other(EventTypeId(0), 0, |_| ()));
+        (0..BATCH_RECORDS).for_each(|_| batch.push_other(EventTypeId(0), Cpu(0), |_| ()));
         assert!(batch.is_full());
         batch.clear();
         assert!(batch.is_empty());
-        batch.push_other(EventTypeId(0), 0, |bytes| bytes.resize(BATCH_BYTES, 0));
+        batch.push_other(EventTypeId(0), Cpu(0), |bytes| bytes.resize(BATCH_BYTES, 0));
         assert!(batch.is_full());
     }
 }

@@ -6,7 +6,7 @@
 
 use super::TimelineFrame;
 use crate::ftrace::{Endian, EventType, Field, FieldType, Value};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 
 /// The name of the only field of an event type whose text cannot be split into fields. The field holds the
 /// whole text.
@@ -26,7 +26,7 @@ pub struct Event<'a> {
     /// Time of the event, ns of the file's clock ([`super::Head::clock`]).
     pub ts: u64,
     /// The CPU whose ring buffer held the event.
-    pub cpu: u32,
+    pub cpu: Cpu,
     /// The kernel thread id of the thread that was running (`common_pid`); 0 is the idle task of the CPU.
     pub tid: Tid,
     /// The event's type.
@@ -97,6 +97,12 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn tid_at(&self, kind: &EventType, index: usize) -> Option<Tid> {
         Tid::try_from(self.int(kind, index)?).ok()
+    }
+
+    /// The value of a field that holds a CPU's number; `None` where it does not fit one.
+    #[inline]
+    pub fn cpu_at(&self, kind: &EventType, index: usize) -> Option<Cpu> {
+        Cpu::try_from(self.int(kind, index)?).ok()
     }
 
     /// The value of a field as text, cut at its NUL.

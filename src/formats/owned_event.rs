@@ -6,7 +6,7 @@ use super::{
     Value,
 };
 use crate::ftrace::Endian;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::varint;
 
 /// The part of an event that has a fixed size, and the form of its bytes.
@@ -14,7 +14,7 @@ use crate::varint;
 struct EventHead {
     ts: u64,
     tid: Tid,
-    cpu: u32,
+    cpu: Cpu,
     kind: EventTypeId,
     flags: u16,
     preempt_count: u8,
@@ -274,7 +274,7 @@ impl OwnedEvents {
 
     /// Adds what is no event under a type of the caller's own: `fill` appends its bytes, which come back as a
     /// record.
-    pub(crate) fn push_other(&mut self, kind: EventTypeId, cpu: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn push_other(&mut self, kind: EventTypeId, cpu: Cpu, fill: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         fill(&mut self.bytes);
         let form = StoredForm::LittleRecord;
@@ -306,8 +306,8 @@ impl OwnedEvents {
     }
 
     /// Time and CPU of an event; zeros where there is none of this number.
-    pub(crate) fn place(&self, number: usize) -> (u64, u32) {
-        self.entries.get(number).map_or((0, 0), |entry| (entry.head.ts, entry.head.cpu))
+    pub(crate) fn place(&self, number: usize) -> (u64, Cpu) {
+        self.entries.get(number).map_or((0, Cpu(0)), |entry| (entry.head.ts, entry.head.cpu))
     }
 
     /// Calls `use_event` with an event; `None` where there is none of this number.
@@ -414,7 +414,7 @@ mod tests {
         let record = Payload::Raw { data: b"record", endian: Endian::Big };
         let plain = Event {
             ts: 10,
-            cpu: 3,
+            cpu: Cpu(3),
             tid: Tid(7),
             kind: EventTypeId(2),
             flags: 1,
@@ -464,13 +464,13 @@ mod tests {
         with_samples(|[event, ..]| {
             let mut owned = OwnedEvents::default();
             owned.push_record(&event, b"abc", Endian::Big);
-            owned.push_other(EventTypeId(u32::MAX), 1, |bytes| bytes.extend_from_slice(b"line"));
+            owned.push_other(EventTypeId(u32::MAX), Cpu(1), |bytes| bytes.extend_from_slice(b"line"));
             owned.push_record(&Event { ts: 11, ..event }, b"", Endian::Little);
             let events: Vec<_> = owned.records().collect();
             let seen: Vec<_> =
                 events.iter().map(|(event, data)| (event.ts, event.cpu, event.kind.0, *data)).collect();
-            let want: [(u64, u32, u32, &[u8]); 3] =
-                [(10, 3, 2, b"abc"), (0, 1, u32::MAX, b"line"), (11, 3, 2, b"")];
+            let want: [(u64, Cpu, u32, &[u8]); 3] =
+                [(10, Cpu(3), 2, b"abc"), (0, Cpu(1), u32::MAX, b"line"), (11, Cpu(3), 2, b"")];
             assert_eq!(seen, want);
             assert_eq!((events[0].0.flags, events[0].0.preempt_count, events[0].0.tid), (1, 4, Tid(7)));
             assert!(matches!(events[0].0.payload, Payload::Raw { endian: Endian::Big, .. }));

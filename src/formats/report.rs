@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::ids::Tid;
+use crate::ids::{Cpu, Tid};
 
 /// A place where the file is damaged, and what is missing because of that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -70,7 +70,7 @@ impl TrackEventCounts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReadReport {
     /// Counts per CPU; CPUs without events are listed where the file names them.
-    pub cpus: BTreeMap<u32, CpuCount>,
+    pub cpus: BTreeMap<Cpu, CpuCount>,
     /// Lost events whose CPU the file does not name.
     pub lost_anywhere: u64,
     /// Time of the earliest event, ns of the file's clock.
@@ -105,7 +105,7 @@ impl ReadReport {
 
     /// Counts an event at `ts`, ns of the file's clock.
     #[inline]
-    pub fn count(&mut self, cpu: u32, ts: u64) {
+    pub fn count(&mut self, cpu: Cpu, ts: u64) {
         self.cpus.entry(cpu).or_default().events += 1;
         self.cover(ts);
     }

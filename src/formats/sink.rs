@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Event, EventType, EventTypeId, Track, TrackEvent};
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::trace_dat::MachineFacts;
 
 /// The facts about a recording that a reader knows before the first event.
@@ -123,7 +123,7 @@ pub trait Sink {
     }
     /// Events are missing on `cpu` before the next event of that CPU; `count` is how many, where the kernel
     /// counted them.
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         let _ = (cpu, count);
         Ok(())
     }
@@ -172,7 +172,7 @@ pub trait SinkAdapter {
         self.next().track_event(event)
     }
     /// See [`Sink::lost`].
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         self.next().lost(cpu, count)
     }
 }
@@ -203,7 +203,7 @@ impl<A: SinkAdapter + ?Sized> Sink for A {
     fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
         SinkAdapter::track_event(self, event)
     }
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         SinkAdapter::lost(self, cpu, count)
     }
 }

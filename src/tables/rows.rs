@@ -7,7 +7,7 @@ use parquet::data_type::ByteArray;
 
 use super::schema::{ColumnKind, TableColumn, TableSchema};
 
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 
 /// One value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,6 +52,12 @@ impl From<Tid> for Cell<'_> {
 
 impl From<Pid> for Cell<'_> {
     fn from(value: Pid) -> Self {
+        Cell::Int(value.into())
+    }
+}
+
+impl From<Cpu> for Cell<'_> {
+    fn from(value: Cpu) -> Self {
         Cell::Int(value.into())
     }
 }

@@ -21,6 +21,7 @@ use crate::formats::{
     Sink, SinkAdapter, ThreadInfo, TimelineFrame, Track, TrackEvent, TrackEventKind,
 };
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ids::Cpu;
 
 /// A recording among the inputs, and its place on the timeline.
 pub struct RecordingInput<'a> {
@@ -125,7 +126,7 @@ struct PushedRecording {
     /// How many events were pushed.
     events: u64,
     /// How many events were left out of each CPU, because another recording holds them.
-    duplicates: BTreeMap<u32, u64>,
+    duplicates: BTreeMap<Cpu, u64>,
     /// The offset that was added to the first event's time, ns.
     offset_ns: i64,
 }
@@ -413,7 +414,7 @@ struct PushPass<'t, 'o> {
     /// Whether everything is buffered until the timeline reaches its time.
     is_buffered: bool,
     /// Events left out per CPU, since another recording holds them.
-    duplicates: BTreeMap<u32, u64>,
+    duplicates: BTreeMap<Cpu, u64>,
     /// The buffered events, unless the recording passes through.
     events: Option<EventBuffer>,
     timeline: &'t mut Timeline<'o>,
@@ -502,7 +503,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
         if self.passes_through { Ok(()) } else { self.timeline.out.process(process) }
     }
 
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         if self.passes_through { Ok(()) } else { self.timeline.out.lost(cpu, count) }
     }
 

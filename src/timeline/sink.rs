@@ -232,6 +232,7 @@ mod tests {
     use crate::clock::{Clock, Snapshots};
     use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, ReadReport, ThreadInfo};
     use crate::ftrace::print_fmt::Symbolizer;
+    use crate::ids::Cpu;
 
     /// Writes down the name of every call.
     #[derive(Default)]
@@ -263,7 +264,7 @@ mod tests {
         fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
             self.add("event")
         }
-        fn lost(&mut self, _: u32, _: Option<u64>) -> io::Result<()> {
+        fn lost(&mut self, _: Cpu, _: Option<u64>) -> io::Result<()> {
             self.add("lost")
         }
     }
@@ -341,7 +342,7 @@ mod tests {
         sink.thread(&ThreadInfo { tid: Tid(1), tgid: None, name: None })?;
         sink.process(&ProcessInfo { pid: Pid(1), ppid: None, name: None, package: None })?;
         sink.event(&event, &event_type)?;
-        sink.lost(0, None)?;
+        sink.lost(Cpu(0), None)?;
         sink.method(MethodId(0), &MethodName { class: "", name: "", signature: "", file: "" })?;
         sink.method_thread(&thread)?;
         sink.edges(0, &[])?;

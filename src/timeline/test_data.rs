@@ -1,7 +1,7 @@
 //! Inputs of the unit tests, built by hand and not by the product's own writers.
 
 use crate::formats::{Event, EventType, EventTypeId, Field, FieldType, Payload, Value};
-use crate::ids::Tid;
+use crate::ids::{Cpu, Tid};
 
 /// One record of a method trace: thread id, method (0 is `a.B.run`, 1 is `a.B.draw`), action (0 enter, 1
 /// exit), CPU time and wall time, both in µs since the start.
@@ -38,7 +38,7 @@ pub(super) fn print_type() -> EventType {
 pub(super) fn first_type_event<'a>(ts: u64, values: &'a [Value<'a>]) -> Event<'a> {
     Event {
         ts,
-        cpu: 0,
+        cpu: Cpu(0),
         tid: Tid(7),
         kind: EventTypeId(0),
         flags: 0,

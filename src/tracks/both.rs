@@ -10,7 +10,7 @@ use super::{
 };
 use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame};
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::timeline::{MergeSummary, MethodThread};
 
 /// Passes each call on to the first sink, and then to the second.
@@ -94,7 +94,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.run_begin(tid, ts);
     }
 
-    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, names: &Tasks, cpu: Cpu, at: Task, span: Span, prio: i64) -> io::Result<()> {
         self.first.on_cpu(names, cpu, at, span, prio)?;
         self.second.on_cpu(names, cpu, at, span, prio)
     }
@@ -109,12 +109,12 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.arrow(arrow)
     }
 
-    fn irq_begin(&mut self, cpu: u32, ts: u64, name: &str) -> io::Result<()> {
+    fn irq_begin(&mut self, cpu: Cpu, ts: u64, name: &str) -> io::Result<()> {
         self.first.irq_begin(cpu, ts, name)?;
         self.second.irq_begin(cpu, ts, name)
     }
 
-    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+    fn irq(&mut self, cpu: Cpu, name: &str, span: Span) -> io::Result<()> {
         self.first.irq(cpu, name, span)?;
         self.second.irq(cpu, name, span)
     }
@@ -181,12 +181,12 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.other(names, at, event, kind)
     }
 
-    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, ts: u64, count: Option<u64>) -> io::Result<()> {
         self.first.lost(cpu, ts, count)?;
         self.second.lost(cpu, ts, count)
     }
 
-    fn lost_between(&mut self, cpu: u32, span: Span, count: Option<u64>) -> io::Result<()> {
+    fn lost_between(&mut self, cpu: Cpu, span: Span, count: Option<u64>) -> io::Result<()> {
         self.first.lost_between(cpu, span, count)?;
         self.second.lost_between(cpu, span, count)
     }

@@ -21,7 +21,7 @@ use crate::formats::{
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ftrace::softirq_name;
 use crate::ftrace::task_state::TaskState;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::timeline::{
     DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
 };
@@ -39,7 +39,7 @@ pub(super) struct OpenState {
     pub state: TaskState,
     pub since: u64,
     /// The CPU on which the thread runs.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// The uninterruptible sleep before this state: `sched_blocked_reason` comes after its end.
     pub sleep_before: Option<ThreadState>,
 }
@@ -74,15 +74,15 @@ pub(crate) struct TrackBuilder<S> {
     pub(super) slices: FxHashMap<Tid, OpenSlices>,
     /// The begin of each open asynchronous slice, by process, track (or name) and cookie.
     pub(super) asyncs: HashMap<(Pid, Vec<u8>, i64), u64>,
-    pub(super) cpus: BTreeMap<u32, RunningTask>,
+    pub(super) cpus: BTreeMap<Cpu, RunningTask>,
     /// The state of each thread.
     pub(super) states: HashMap<Tid, OpenState>,
     /// The time and the sender of each binder transaction that nobody has received yet, by its number.
     pub(super) binder_sent: HashMap<i64, (u64, Tid)>,
     /// By CPU: the time of the last event, and the counts of the losses behind it.
-    pub(super) cpu_losses: BTreeMap<u32, (u64, Vec<Option<u64>>)>,
+    pub(super) cpu_losses: BTreeMap<Cpu, (u64, Vec<Option<u64>>)>,
     /// Open interrupts by CPU: the time of the begin, and the name.
-    pub(super) irqs: HashMap<u32, Vec<(u64, String)>>,
+    pub(super) irqs: HashMap<Cpu, Vec<(u64, String)>>,
     /// Indexed by method id.
     pub(super) methods: Vec<MethodLabel>,
     /// By [`MethodThread::index`].
@@ -228,7 +228,7 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
         }
     }
 
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         self.cpu_losses.entry(cpu).or_default().1.push(count);
         self.sink.lost(cpu, self.last_ts, count)
     }
@@ -296,7 +296,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         value: usize,
         cpu: usize,
     ) -> io::Result<()> {
-        let cpu = event.int(kind, cpu).unwrap_or(event.cpu.into()) as u32;
+        let cpu = event.cpu_at(kind, cpu).unwrap_or(event.cpu);
         let value = match event.int(kind, value).unwrap_or(0) {
             NOT_IDLE => -1,
             other => other,

@@ -8,7 +8,7 @@ use super::thread_names::{Task, Tasks};
 use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackId, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ftrace::task_state::TaskState;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::timeline::{MergeSummary, MethodId, MethodThread};
 
 /// A period of time, ns.
@@ -24,7 +24,7 @@ pub(crate) struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum CounterScope {
     Process(Pid),
-    Cpu(u32),
+    Cpu(Cpu),
     System,
 }
 
@@ -99,7 +99,7 @@ pub(crate) trait TrackSink {
         let _ = (tid, ts);
     }
     /// A thread had a CPU.
-    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, names: &Tasks, cpu: Cpu, at: Task, span: Span, prio: i64) -> io::Result<()> {
         let _ = (names, cpu, at, span, prio);
         Ok(())
     }
@@ -114,12 +114,12 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     /// A CPU begins to serve an interrupt.
-    fn irq_begin(&mut self, cpu: u32, ts: u64, name: &str) -> io::Result<()> {
+    fn irq_begin(&mut self, cpu: Cpu, ts: u64, name: &str) -> io::Result<()> {
         let _ = (cpu, ts, name);
         Ok(())
     }
     /// A CPU served an interrupt.
-    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+    fn irq(&mut self, cpu: Cpu, name: &str, span: Span) -> io::Result<()> {
         let _ = (cpu, name, span);
         Ok(())
     }
@@ -190,13 +190,13 @@ pub(crate) trait TrackSink {
     }
     /// Events of a CPU are missing after the time `ts`, the latest time so far; `count` is how many, where
     /// the kernel counted them.
-    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, ts: u64, count: Option<u64>) -> io::Result<()> {
         let _ = (cpu, ts, count);
         Ok(())
     }
     /// Events of a CPU are missing between its events at the begin and at the end of `span`; `count` is how
     /// many, where the kernel counted them. A loss before the CPU's first event begins at 0.
-    fn lost_between(&mut self, cpu: u32, span: Span, count: Option<u64>) -> io::Result<()> {
+    fn lost_between(&mut self, cpu: Cpu, span: Span, count: Option<u64>) -> io::Result<()> {
         let _ = (cpu, span, count);
         Ok(())
     }
@@ -329,7 +329,7 @@ impl<S: TrackSink> ObservedSink<S> {
 pub(crate) struct CpuSwitch {
     /// ns.
     pub ts: u64,
-    pub cpu: u32,
+    pub cpu: Cpu,
     pub left: Tid,
     /// The state in which the thread left the CPU: the bits of `prev_state`.
     pub left_state: u64,
@@ -344,7 +344,7 @@ pub(crate) struct ThreadState {
     pub state: TaskState,
     pub span: Span,
     /// The CPU on which the thread ran.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// The thread that ended this state by a wake-up; 0 is the idle task, where an interrupt woke the thread.
     pub waker: Option<Tid>,
 }

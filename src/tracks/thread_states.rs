@@ -7,7 +7,7 @@ use super::builder::{OpenState, RunningTask, TrackBuilder};
 use super::sink::{Arrow, ArrowKind, CpuSwitch, Span, ThreadState, TrackSink};
 use crate::formats::{Event, EventType};
 use crate::ftrace::task_state::TaskState;
-use crate::ids::Tid;
+use crate::ids::{Cpu, Tid};
 
 impl<S: TrackSink> TrackBuilder<S> {
     /// Handles a `sched_switch`: `prev` are the fields comm, pid and state, `next` the fields comm, pid and
@@ -21,7 +21,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     ) -> io::Result<()> {
         let ts = event.ts;
         let cpu = event.cpu;
-        let tid = |at| event.tid_at(kind, at).unwrap_or(Tid::NONE);
+        let tid = |at| event.tid_at(kind, at).unwrap_or(Tid::UNKNOWN);
         let left = tid(prev[1]);
         let entered = tid(next[1]);
         for (tid, comm) in [(left, prev[0]), (entered, next[0])] {
@@ -44,7 +44,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     }
 
     /// Passes the time that a thread had a CPU on to the sink.
-    fn end_on_cpu(&mut self, cpu: u32, task: &RunningTask, span: Span) -> io::Result<()> {
+    fn end_on_cpu(&mut self, cpu: Cpu, task: &RunningTask, span: Span) -> io::Result<()> {
         if !task.tid.is_thread() {
             return Ok(());
         }
@@ -59,7 +59,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         pid: usize,
         comm: usize,
     ) -> io::Result<()> {
-        let tid = event.tid_at(kind, pid).unwrap_or(Tid::NONE);
+        let tid = event.tid_at(kind, pid).unwrap_or(Tid::UNKNOWN);
         self.tasks.threads.learn(tid, None, event.text(kind, comm));
         self.sink.wake(event, kind, tid);
         if !self.sink.wants_states() {
@@ -79,7 +79,7 @@ impl<S: TrackSink> TrackBuilder<S> {
 
     /// Handles a `sched_blocked_reason`, which says of what kind the thread's last sleep was.
     pub(super) fn blocked_reason(&mut self, event: &Event<'_>, kind: &EventType, pid: usize, io_wait: usize) {
-        let tid = event.tid_at(kind, pid).unwrap_or(Tid::NONE);
+        let tid = event.tid_at(kind, pid).unwrap_or(Tid::UNKNOWN);
         if event.int(kind, io_wait) != Some(1) {
             return;
         }
@@ -98,7 +98,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         tid: Tid,
         state: TaskState,
         ts: u64,
-        cpu: Option<u32>,
+        cpu: Option<Cpu>,
         waker: Option<Tid>,
     ) -> io::Result<()> {
         if !tid.is_thread() {

@@ -15,7 +15,7 @@ use super::quotas::Quotas;
 use super::syscalls::SyscallTable;
 use crate::formats::{CLONE_THREAD, Event, EventType, EventTypeId, Head, Value};
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::Finder;
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
@@ -41,7 +41,7 @@ pub(crate) struct ModelCollector {
     /// The names of methods, by their numbers.
     methods: FxHashMap<u32, NameId>,
     /// The last event of each CPU.
-    last_on_cpu: FxHashMap<u32, LastOnCpu>,
+    last_on_cpu: FxHashMap<Cpu, LastOnCpu>,
     losses: Vec<Span>,
     births: Vec<Birth>,
     /// The paths of files, by their devices and inodes.
@@ -409,7 +409,7 @@ impl TrackSink for ModelCollector {
         self.position.moment == Moment::After && self.waiting.is_empty()
     }
 
-    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+    fn irq(&mut self, cpu: Cpu, name: &str, span: Span) -> io::Result<()> {
         self.saw(span.end);
         self.model.has_interrupts = true;
         if !self.kept.overlaps(span.start, span.end) || !self.keeps_states(1) {
@@ -523,7 +523,7 @@ impl TrackSink for ModelCollector {
         Ok(())
     }
 
-    fn lost_between(&mut self, _: u32, span: Span, _: Option<u64>) -> io::Result<()> {
+    fn lost_between(&mut self, _: Cpu, span: Span, _: Option<u64>) -> io::Result<()> {
         self.losses.push(span);
         Ok(())
     }

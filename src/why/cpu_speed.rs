@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::ids::Cpu;
 use crate::trace_dat::{CpuSpeed, MachineFacts};
 
 /// The capacity that the kernel gives the fastest CPU, and what a unit of it is worth here.
@@ -10,7 +11,7 @@ const UNITS_OF_CAPACITY: u64 = 1_000_000;
 /// The speeds of CPUs: numbers that compare with each other alone.
 #[derive(Debug, Default)]
 pub(super) struct CpuSpeeds {
-    known: BTreeMap<u32, CpuSpeed>,
+    known: BTreeMap<Cpu, CpuSpeed>,
     /// The highest frequency in the timeline, kHz.
     highest_seen: Option<u32>,
     /// Whether the capacity of each CPU is known, so that small cores count as slow.
@@ -19,7 +20,7 @@ pub(super) struct CpuSpeeds {
 
 impl CpuSpeeds {
     pub fn new(facts: Option<&MachineFacts>) -> CpuSpeeds {
-        let known: BTreeMap<u32, CpuSpeed> =
+        let known: BTreeMap<Cpu, CpuSpeed> =
             facts.iter().flat_map(|facts| &facts.cpus).map(|speed| (speed.cpu, *speed)).collect();
         let has_capacities =
             !known.is_empty() && known.values().all(|speed| speed.capacity.is_some_and(|it| it > 0));
@@ -42,7 +43,7 @@ impl CpuSpeeds {
     }
 
     /// The speed of a CPU at a frequency, kHz; where that is not known, at its highest.
-    pub fn at(&self, cpu: u32, khz: Option<u32>) -> Option<u64> {
+    pub fn at(&self, cpu: Cpu, khz: Option<u32>) -> Option<u64> {
         let speed = self.known.get(&cpu);
         if !self.has_capacities {
             return khz.map(u64::from);
@@ -55,7 +56,7 @@ impl CpuSpeeds {
     }
 
     /// Whether the CPU is slower than the fastest even at its highest frequency.
-    pub fn is_small(&self, cpu: u32) -> bool {
+    pub fn is_small(&self, cpu: Cpu) -> bool {
         self.has_capacities && self.at(cpu, None).zip(self.highest()).is_some_and(|(own, most)| own < most)
     }
 }
@@ -66,7 +67,7 @@ mod tests {
 
     fn facts(cpus: &[(u32, Option<u32>, Option<u32>)]) -> MachineFacts {
         let cpus = cpus.iter().map(|(cpu, capacity, max_khz)| CpuSpeed {
-            cpu: *cpu,
+            cpu: Cpu(*cpu),
             capacity: *capacity,
             max_khz: *max_khz,
         });
@@ -78,17 +79,17 @@ mod tests {
         let known = facts(&[(0, Some(256), Some(2_000_000)), (4, Some(1024), Some(2_800_000))]);
         let speeds = CpuSpeeds::new(Some(&known));
         let share = |cpu, khz| speeds.at(cpu, khz).unwrap() as f64 / speeds.highest().unwrap() as f64;
-        assert_eq!((share(0, None), share(0, Some(1_000_000))), (0.25, 0.125));
-        assert_eq!((share(4, Some(2_800_000)), share(4, Some(1_400_000))), (1.0, 0.5));
-        assert_eq!((speeds.is_small(0), speeds.is_small(4)), (true, false));
+        assert_eq!((share(Cpu(0), None), share(Cpu(0), Some(1_000_000))), (0.25, 0.125));
+        assert_eq!((share(Cpu(4), Some(2_800_000)), share(Cpu(4), Some(1_400_000))), (1.0, 0.5));
+        assert_eq!((speeds.is_small(Cpu(0)), speeds.is_small(Cpu(4))), (true, false));
     }
 
     #[test]
     fn without_capacities_frequencies_are_compared() {
         let mut speeds = CpuSpeeds::new(Some(&facts(&[(0, None, Some(2_000_000))])));
         speeds.saw(500_000);
-        assert_eq!((speeds.at(0, Some(500_000)), speeds.highest()), (Some(500_000), Some(2_000_000)));
-        assert_eq!((speeds.at(0, None), speeds.is_small(0)), (None, false));
+        assert_eq!((speeds.at(Cpu(0), Some(500_000)), speeds.highest()), (Some(500_000), Some(2_000_000)));
+        assert_eq!((speeds.at(Cpu(0), None), speeds.is_small(Cpu(0))), (None, false));
         assert_eq!(CpuSpeeds::new(None).highest(), None);
     }
 }

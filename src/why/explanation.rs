@@ -11,7 +11,7 @@ use super::circumstances::Circumstance;
 use super::model::Model;
 use super::spans::{self, SpanAsked};
 use super::walk::{CauseWalk, Share, Split, Stretch, SubjectId};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::LaunchType;
 
 /// Causes below this part of all spans, one in 20, are not worth a note.
@@ -171,7 +171,7 @@ impl Model {
     }
 
     /// `RenderThread of com.example.app (real-time), while CPU 3 was idle`.
-    fn ran_instead(&self, tid: Tid, prio: Option<i16>, idle_cpu: Option<u32>) -> String {
+    fn ran_instead(&self, tid: Tid, prio: Option<i16>, idle_cpu: Option<Cpu>) -> String {
         let mut text = self.thread_and_process(tid);
         match prio {
             Some(prio) if prio < 100 => text.push_str(" (real-time)"),

@@ -12,7 +12,7 @@ use super::cpu_speed::CpuSpeeds;
 use super::kept_time::KeptTime;
 use super::quotas::Quotas;
 use crate::ftrace::task_state::TaskState;
-use crate::ids::Tid;
+use crate::ids::{Cpu, Tid};
 use crate::measure::Measured;
 use crate::trace_dat::{EventCost, MachineFacts};
 use crate::tracks::Tasks;
@@ -95,7 +95,7 @@ pub(super) struct Wake {
     /// The thread that was current where the wake-up came from; 0 is the idle task.
     pub waker: Tid,
     /// The CPU where it came from.
-    pub cpu: u32,
+    pub cpu: Cpu,
     /// Whether it came from an interrupt, so that the waker is a bystander.
     pub from_interrupt: bool,
     /// Whether the thread is new.
@@ -115,14 +115,19 @@ pub(super) struct StateChange {
 }
 
 impl StateChange {
-    fn new(since: u64, state: SchedState, cpu: u32) -> StateChange {
-        StateChange { since, link: NONE, cpu: u16::try_from(cpu).unwrap_or(u16::MAX), state }
+    fn new(since: u64, state: SchedState, cpu: Cpu) -> StateChange {
+        StateChange { since, link: NONE, cpu: short(cpu), state }
     }
 
     /// Where the thread runs, or ran last.
-    pub fn cpu(&self) -> u32 {
-        self.cpu.into()
+    pub fn cpu(&self) -> Cpu {
+        Cpu(self.cpu.into())
     }
+}
+
+/// The number of a CPU, as it is kept: no machine has so many that it does not fit.
+fn short(cpu: Cpu) -> u16 {
+    u16::try_from(cpu.0).unwrap_or(u16::MAX)
 }
 
 /// A [`Wake`] without its time, which is that of the change.
@@ -324,13 +329,13 @@ impl ThreadHistory {
     }
 
     /// The thread gets `cpu`.
-    pub fn runs(&mut self, ts: u64, cpu: u32) {
+    pub fn runs(&mut self, ts: u64, cpu: Cpu) {
         self.early_wake = None;
         self.changes.push(StateChange::new(ts, SchedState::Running, cpu));
     }
 
     /// The thread leaves `cpu`. Where that is the first event of it, it has run until now.
-    pub fn leaves(&mut self, ts: u64, cpu: u32, state: SchedState, first_ts: u64) {
+    pub fn leaves(&mut self, ts: u64, cpu: Cpu, state: SchedState, first_ts: u64) {
         if self.changes.is_empty() && ts > first_ts {
             self.runs(first_ts, cpu);
         }
@@ -341,7 +346,7 @@ impl ThreadHistory {
     /// from its waker: `sched_wakeup`.
     pub fn wakes(&mut self, wake: Wake, is_late: bool) {
         let last = self.changes.last().map(|change| (change.state, change.since, change.cpu()));
-        let cpu = last.map_or(0, |(_, _, cpu)| cpu);
+        let cpu = last.map_or(Cpu(0), |(_, _, cpu)| cpu);
         let wake = match last {
             Some((SchedState::Running, _, _)) => {
                 self.early_wake = Some(wake);
@@ -357,7 +362,7 @@ impl ThreadHistory {
         let link = self.wakes.len() as u32;
         self.wakes.push(StoredWake {
             waker: wake.waker,
-            cpu: u16::try_from(wake.cpu).unwrap_or(u16::MAX),
+            cpu: short(wake.cpu),
             from_interrupt: wake.from_interrupt,
             is_new: wake.is_new,
         });
@@ -376,7 +381,7 @@ impl ThreadHistory {
     pub fn wake(&self, change: &StateChange) -> Option<Wake> {
         let stored = self.wakes.get(change.link as usize).filter(|_| change.state == SchedState::Runnable)?;
         let StoredWake { waker, cpu, from_interrupt, is_new } = *stored;
-        Some(Wake { ts: change.since, waker, cpu: cpu.into(), from_interrupt, is_new })
+        Some(Wake { ts: change.since, waker, cpu: Cpu(cpu.into()), from_interrupt, is_new })
     }
 
     /// The number of the change that holds at `ts`.
@@ -479,7 +484,7 @@ impl CpuHistory {
 pub(crate) struct Model {
     pub(super) names: Names,
     pub(super) threads: FxHashMap<Tid, ThreadHistory>,
-    pub(super) cpus: BTreeMap<u32, CpuHistory>,
+    pub(super) cpus: BTreeMap<Cpu, CpuHistory>,
     pub(super) reasons: Vec<BlockedReason>,
     pub(super) speeds: CpuSpeeds,
     /// How often a thread ran on a CPU that was idle by the switches recorded.
@@ -491,7 +496,7 @@ pub(crate) struct Model {
     pub(super) facts: Option<Arc<MachineFacts>>,
     pub(super) quotas: Quotas,
     /// The CPUs that a thread may use, where these are not all.
-    pub(super) affinities: FxHashMap<Tid, Vec<u32>>,
+    pub(super) affinities: FxHashMap<Tid, Vec<Cpu>>,
     /// Whether interrupts were recorded.
     pub(super) has_interrupts: bool,
     /// The times of the first and of the last event.

@@ -358,7 +358,7 @@ fn launch_span(launch: &Launch) -> SpanAsked {
     let cut = launch.cut.map_or(String::new(), |cut| format!(", cut at its {}", cut.name()));
     let ttid = launch.ttid.map(|ns| format!("TTID {}", ms(ns)));
     let ttfd = launch.ttfd.map(|ns| format!("TTFD {}", ms(ns)));
-    let tid = launch.main_tid.unwrap_or(Tid::NONE);
+    let tid = launch.main_tid.unwrap_or(Tid::UNKNOWN);
     SpanAsked {
         what: format!("launch of {}{launch_type}{cut}", launch.package),
         begin: launch.begin,

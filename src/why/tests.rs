@@ -6,7 +6,7 @@ use super::quotas::Quotas;
 use super::spans::SpanAsked;
 use super::*;
 use crate::formats::{Order, ftrace_text};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::trace_dat::{CpuQuota, EventCost, MachineFacts};
 use crate::tracks::TrackBuilder;
 
@@ -229,7 +229,7 @@ fn a_cpu_that_idled_while_a_thread_was_ready_is_named() {
     model.facts = Some(MachineFacts::default().into());
     let named = row("runnable main", "server, while CPU 1 was idle", 7000);
     assert!(Lines::causes_in(&model).contains(&named));
-    model.affinities.insert(MAIN, vec![0]);
+    model.affinities.insert(MAIN, vec![Cpu(0)]);
     assert!(Lines::causes_in(&model).contains(&row("runnable main", "server", 7000)));
 }
 

@@ -10,7 +10,7 @@ use super::cause::{Cause, Hop, PathId, Paths};
 use super::model::{CpuChange, Model, NameId, SchedState, ThreadHistory};
 use super::waits::{Subject, WaitAt, is_kernel_worker, is_tracer, running_marker};
 
-use crate::ids::Tid;
+use crate::ids::{Cpu, Tid};
 
 /// How many threads a path may lead over. What lies further is unexplained.
 const MAX_HOPS: usize = 32;
@@ -37,7 +37,7 @@ pub(super) enum SubjectId {
     Ran {
         tid: Tid,
         prio: Option<i16>,
-        idle_cpu: Option<u32>,
+        idle_cpu: Option<Cpu>,
     },
     /// The CPU was idle.
     IdleCpu,
@@ -87,9 +87,9 @@ struct Ready {
     since: u64,
     until: u64,
     /// The CPU that the thread had before.
-    left_cpu: u32,
+    left_cpu: Cpu,
     /// The CPU that it gets.
-    next_cpu: u32,
+    next_cpu: Cpu,
 }
 
 /// A part of a thread's time that is to be split.
@@ -333,7 +333,7 @@ impl<'m> CauseWalk<'m> {
 
     /// A CPU other than `cpu` that was idle from `from` to `to` though the thread was ready and may use it.
     /// `None` also where it is not known which CPUs that are.
-    fn idle_cpu_for(&self, tid: Tid, cpu: u32, from: u64, to: u64) -> Option<u32> {
+    fn idle_cpu_for(&self, tid: Tid, cpu: Cpu, from: u64, to: u64) -> Option<Cpu> {
         let model = self.model;
         model.facts.as_ref()?;
         if to - from < PLACEMENT_NS {
@@ -347,7 +347,7 @@ impl<'m> CauseWalk<'m> {
     }
 
     /// The thread ran on `cpu`: interrupts, and what its markers and methods say.
-    fn running(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: u32, from: u64, to: u64) {
+    fn running(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: Cpu, from: u64, to: u64) {
         let model = self.model;
         let mut at = from;
         let interrupts = model.cpus.get(&cpu).into_iter().flat_map(|cpu| cpu.interrupts_within(from, to));
@@ -361,7 +361,7 @@ impl<'m> CauseWalk<'m> {
         self.own_code(part, thread, cpu, at, to);
     }
 
-    fn own_code(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: u32, from: u64, to: u64) {
+    fn own_code(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: Cpu, from: u64, to: u64) {
         let model = self.model;
         if from >= to {
             return;
@@ -378,7 +378,7 @@ impl<'m> CauseWalk<'m> {
         });
     }
 
-    fn in_slices(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: u32, from: u64, to: u64) {
+    fn in_slices(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: Cpu, from: u64, to: u64) {
         let model = self.model;
         let marker_ns = model.costs().marker_ns;
         thread.slices.parts(from, to, |begin, end, slice| {
@@ -410,7 +410,7 @@ impl<'m> CauseWalk<'m> {
         part: ThreadStretch,
         cause: Cause,
         subject: SubjectId,
-        cpu: u32,
+        cpu: Cpu,
         from: u64,
         to: u64,
     ) {

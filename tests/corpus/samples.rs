@@ -41,7 +41,7 @@ impl SampleSink for Shown {
             time_us: sample.time / 1_000,
             pid: thread.pid.0,
             tid: thread.tid.0,
-            cpu: sample.cpu.unwrap_or(0),
+            cpu: sample.cpu.map_or(0, |cpu| cpu.0),
             period: sample.period,
             event: tables.events[sample.event as usize].name.clone(),
             stack: tables.stacks.frames(sample.stack).map(frame).collect(),

@@ -9,6 +9,7 @@ use tracebridge::formats::{
     self, Event, EventType, FormatId, Head, Order, ProcessInfo, ReadReport, Sink, ThreadInfo, Value,
     ftrace_text,
 };
+use tracebridge::ids::Cpu;
 
 /// Everything that a reader delivered of one trace.
 #[derive(Default)]
@@ -68,7 +69,7 @@ impl Sink for DeliveredTrace {
         };
         self.events.push(DeliveredEvent {
             ts: event.ts,
-            cpu: event.cpu,
+            cpu: event.cpu.0,
             tid: event.tid.0,
             tgid: event.tgid.map(|tgid| tgid.0),
             comm: event.comm.map(text).unwrap_or_default(),
@@ -77,8 +78,8 @@ impl Sink for DeliveredTrace {
         });
         Ok(())
     }
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
-        self.lost.push((cpu, count));
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
+        self.lost.push((cpu.0, count));
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use support::Command;
 
 use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, EventTypeId, Order, ReadReport, Sink, ThreadInfo, Value};
+use tracebridge::ids::Cpu;
 
 use crate::capture::{Line, UNKNOWN_COMM, parse_reported};
 
@@ -83,7 +84,7 @@ impl Sink for EventCollector {
             0 => "<idle>".to_owned(),
             tid => self.comms.get(&tid).cloned().unwrap_or_else(|| UNKNOWN_COMM.to_owned()),
         };
-        let cpu = event.cpu;
+        let cpu = event.cpu.0;
         let ts = event.ts;
         let tid = event.tid.0;
         self.lines.push(ReportedEvent { cpu, ts, tid, comm, name: kind.name.clone(), fields });
@@ -139,8 +140,8 @@ fn every_event_is_as_trace_cmd_reports_it() {
         assert_eq!(report.damage, [], "{}", path.display());
         assert_eq!(ours.lines.len(), theirs.len(), "{}", path.display());
         assert_eq!(report.events(), theirs.len() as u64);
-        let mut per_cpu: BTreeMap<u32, u64> = BTreeMap::new();
-        theirs.iter().for_each(|line| *per_cpu.entry(line.cpu).or_default() += 1);
+        let mut per_cpu: BTreeMap<Cpu, u64> = BTreeMap::new();
+        theirs.iter().for_each(|line| *per_cpu.entry(Cpu(line.cpu)).or_default() += 1);
         for (cpu, count) in &per_cpu {
             assert_eq!(report.cpus[cpu].events, *count, "{} cpu {cpu}", path.display());
         }

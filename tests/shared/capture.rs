@@ -60,7 +60,7 @@ impl Sink for LineCollector {
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.lines.push(Line {
             ts: event.ts,
-            cpu: event.cpu,
+            cpu: event.cpu.0,
             tid: event.tid.0,
             comm: String::new(),
             name: kind.name.clone(),

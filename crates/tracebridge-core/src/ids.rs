@@ -1,5 +1,5 @@
-//! The numbers by which a machine knows its threads and processes. Each has a type of its own, so that one
-//! cannot stand where another is meant.
+//! The numbers by which a machine knows its threads, processes and CPUs. Each has a type of its own, so that
+//! one cannot stand where another is meant.
 
 use std::fmt;
 use std::num::{ParseIntError, TryFromIntError};
@@ -12,30 +12,34 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Tid(pub i32);
 
+/// The kernel's id of a process (getpid(2)), which the kernel calls the id of the thread group, `tgid`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Pid(pub i32);
+
+/// The number of a CPU. The kernel counts from 0, and may leave numbers out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cpu(pub u32);
+
 impl Tid {
     /// The idle task, of which each CPU has one.
     pub const IDLE: Tid = Tid(0);
+    /// Stands where it is not known which thread it was.
+    pub const UNKNOWN: Tid = Tid(-1);
 
-    /// No thread: it stands where the kernel's id is missing.
-    pub const NONE: Tid = Tid(-1);
-
-    /// Whether a thread can have this id: the idle task and numbers below zero are none.
+    /// Whether it is a thread's: the idle task is none, and no thread has a number below 0.
     #[inline]
     pub fn is_thread(self) -> bool {
         self > Tid::IDLE
     }
 
-    /// Whether this is the main thread of `process`.
+    /// Whether the main thread of `process` has this id.
     #[inline]
     pub fn is_main_of(self, process: Pid) -> bool {
         self == process.main_thread()
     }
 }
-
-/// The kernel's id of a process (getpid(2)), which the kernel calls the id of the thread group, `tgid`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Pid(pub i32);
 
 impl Pid {
     /// The process whose main thread is `thread`.
@@ -51,58 +55,51 @@ impl Pid {
     }
 }
 
-impl fmt::Display for Tid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+impl Cpu {
+    /// How many CPUs there are where this is the last one, and no number is left out.
+    #[inline]
+    pub fn count_if_last(self) -> u32 {
+        self.0.saturating_add(1)
+    }
+
+    /// The CPU's place in a list that has a place for every number.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
     }
 }
 
-impl FromStr for Tid {
-    type Err = ParseIntError;
+/// Numbers are read and printed as such, and widen to `i64`.
+macro_rules! number {
+    ($($id:ident),*) => {$(
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
 
-    fn from_str(text: &str) -> Result<Tid, ParseIntError> {
-        text.parse().map(Tid)
-    }
+        impl FromStr for $id {
+            type Err = ParseIntError;
+
+            fn from_str(text: &str) -> Result<$id, ParseIntError> {
+                text.parse().map($id)
+            }
+        }
+
+        impl TryFrom<i64> for $id {
+            type Error = TryFromIntError;
+
+            fn try_from(number: i64) -> Result<$id, TryFromIntError> {
+                number.try_into().map($id)
+            }
+        }
+
+        impl From<$id> for i64 {
+            fn from(id: $id) -> i64 {
+                id.0.into()
+            }
+        }
+    )*};
 }
 
-impl TryFrom<i64> for Tid {
-    type Error = TryFromIntError;
-
-    fn try_from(number: i64) -> Result<Tid, TryFromIntError> {
-        number.try_into().map(Tid)
-    }
-}
-
-impl From<Tid> for i64 {
-    fn from(id: Tid) -> i64 {
-        id.0.into()
-    }
-}
-
-impl fmt::Display for Pid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl FromStr for Pid {
-    type Err = ParseIntError;
-
-    fn from_str(text: &str) -> Result<Pid, ParseIntError> {
-        text.parse().map(Pid)
-    }
-}
-
-impl TryFrom<i64> for Pid {
-    type Error = TryFromIntError;
-
-    fn try_from(number: i64) -> Result<Pid, TryFromIntError> {
-        number.try_into().map(Pid)
-    }
-}
-
-impl From<Pid> for i64 {
-    fn from(id: Pid) -> i64 {
-        id.0.into()
-    }
-}
+number!(Tid, Pid, Cpu);

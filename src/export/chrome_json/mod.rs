@@ -30,7 +30,7 @@ use self::json_text::{
 use super::Out;
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, Value};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 use crate::tracks::thread_names::{SECOND_TRACK, method_process, method_track_id};
 use crate::tracks::{
@@ -67,7 +67,7 @@ struct ChromeJsonWriter {
     /// The slices of markers, by thread id, and of methods, by [`method_track_id`].
     slices: HashMap<Tid, SliceTrack>,
     /// The times of threads on each CPU.
-    cpu_slices: HashMap<u32, SliceTrack>,
+    cpu_slices: HashMap<Cpu, SliceTrack>,
     /// The names of the tracks that are not kernel threads, by process id and track id.
     tracks: BTreeMap<JsonPlace, String>,
     /// Flows that have begun.
@@ -162,7 +162,7 @@ fn counter_place(pid: Pid) -> JsonPlace {
 }
 
 /// The place of the events of a CPU.
-fn cpu_place(cpu: u32) -> JsonPlace {
+fn cpu_place(cpu: Cpu) -> JsonPlace {
     JsonPlace { pid: CPU_PROCESS.into(), tid: cpu.into() }
 }
 
@@ -216,7 +216,7 @@ impl TrackSink for ChromeJsonWriter {
         })
     }
 
-    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, names: &Tasks, cpu: Cpu, at: Task, span: Span, prio: i64) -> io::Result<()> {
         let name = names.thread_name(at.tid);
         let place = cpu_place(cpu);
         self.name_track(place, || format!("CPU {cpu}"));
@@ -243,7 +243,7 @@ impl TrackSink for ChromeJsonWriter {
         self.event(b'e', place(at), span.end, state.as_bytes(), "thread_state", id)
     }
 
-    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+    fn irq(&mut self, cpu: Cpu, name: &str, span: Span) -> io::Result<()> {
         let tid = i64::from(SECOND_TRACK) + i64::from(cpu);
         let place = JsonPlace { pid: CPU_PROCESS.into(), tid };
         self.name_track(place, || format!("CPU {cpu} interrupts"));
@@ -356,7 +356,7 @@ impl TrackSink for ChromeJsonWriter {
         })
     }
 
-    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, ts: u64, count: Option<u64>) -> io::Result<()> {
         let place = cpu_place(cpu);
         self.name_track(place, || format!("CPU {cpu}"));
         self.event(b'i', place, ts, b"events lost", "ftrace", |out| {
@@ -369,7 +369,7 @@ impl TrackSink for ChromeJsonWriter {
 
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
         if !self.tracks.is_empty() {
-            self.metadata("process_name", cpu_place(0), "CPUs")?;
+            self.metadata("process_name", cpu_place(Cpu(0)), "CPUs")?;
         }
         for (track, name) in std::mem::take(&mut self.tracks) {
             self.metadata("thread_name", track, &name)?;

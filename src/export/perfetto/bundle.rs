@@ -12,6 +12,7 @@ use crate::formats::perfetto::fields::{
 };
 use crate::formats::perfetto::wire::write::{bytes, message, string, uint};
 use crate::formats::{Event, EventType};
+use crate::ids::Cpu;
 use crate::varint;
 
 /// A bundle is closed once its payload has this many bytes.
@@ -75,7 +76,7 @@ struct SwitchedThread {
 /// The bundle that is being filled for one CPU.
 #[derive(Default)]
 pub(super) struct CpuBundle {
-    cpu: u32,
+    cpu: Cpu,
     /// The packet sequence of the bundles.
     sequence: u64,
     /// The number of events that were written.
@@ -202,7 +203,7 @@ impl CompactSched {
 
 impl CpuBundle {
     /// A bundle of CPU `cpu` in the packet sequence `sequence`.
-    pub(super) fn new(cpu: u32, sequence: u64) -> CpuBundle {
+    pub(super) fn new(cpu: Cpu, sequence: u64) -> CpuBundle {
         CpuBundle { cpu, sequence, ..CpuBundle::default() }
     }
 
@@ -297,7 +298,7 @@ impl CpuBundle {
         }
         packet(out, self.sequence, |out| {
             message(out, trace_packet::FTRACE_EVENTS, |out| {
-                uint(out, bundle_field::CPU, u64::from(self.cpu));
+                uint(out, bundle_field::CPU, self.cpu.0.into());
                 out.extend_from_slice(&self.whole_events);
                 if std::mem::take(&mut self.after_loss) {
                     uint(out, bundle_field::LOST_EVENTS, 1);

@@ -11,6 +11,7 @@ use super::event_encoder::{EventEncoder, KernelSymbols};
 use crate::export::writer_thread::{RecordBatch, WriterThread};
 use crate::formats::{Event, EventType, EventTypeId, Payload};
 use crate::ftrace::page_format::MAX_CPUS;
+use crate::ids::Cpu;
 
 /// Collects records in batches. Events that are no records (events of texts, for example) borrow from the
 /// reader, so packets are made of them at once. After the first such event packets are made of all events at
@@ -81,7 +82,7 @@ impl KernelEvents {
     ///
     /// # Errors
     /// As [`KernelEvents::event`].
-    pub(super) fn lost(&mut self, out: &mut Vec<u8>, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    pub(super) fn lost(&mut self, out: &mut Vec<u8>, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         checked_cpu(cpu)?;
         if self.in_batches {
             push_loss(&mut self.batch, cpu, count);
@@ -163,8 +164,8 @@ impl KernelPackets {
     ///
     /// # Errors
     /// Returns an error for a number that no CPU has.
-    pub(super) fn cpu(&mut self, number: u32) -> io::Result<&mut CpuBundle> {
-        let index = checked_cpu(number)? as usize;
+    pub(super) fn cpu(&mut self, number: Cpu) -> io::Result<&mut CpuBundle> {
+        let index = checked_cpu(number)?.index();
         let sequence = self.sequence;
         if self.cpus.len() <= index {
             self.cpus.resize_with(index + 1, || None);
@@ -178,11 +179,11 @@ impl KernelPackets {
     /// Returns an error for a number that no CPU has, or for a type that was not added.
     #[inline]
     fn event(&mut self, out: &mut Vec<u8>, event: &Event<'_>) -> io::Result<()> {
-        if !matches!(self.cpus.get(event.cpu as usize), Some(Some(_))) {
+        if !matches!(self.cpus.get(event.cpu.index()), Some(Some(_))) {
             self.cpu(event.cpu)?;
         }
         let (Some(TypeEncoder { kind, encoder, sched }), Some(Some(cpu))) =
-            (self.encoders.get(event.kind.0 as usize), self.cpus.get_mut(event.cpu as usize))
+            (self.encoders.get(event.kind.0 as usize), self.cpus.get_mut(event.cpu.index()))
         else {
             return Err(PerfettoWriteError::UnknownType(event.kind.0).into());
         };
@@ -211,7 +212,7 @@ impl KernelPackets {
 }
 
 /// Adds a loss to a batch, for [`KernelPackets::batch`].
-fn push_loss(batch: &mut RecordBatch, cpu: u32, count: Option<u64>) {
+fn push_loss(batch: &mut RecordBatch, cpu: Cpu, count: Option<u64>) {
     batch.push_other(LOST, cpu, |bytes| bytes.extend(count.map(u64::to_le_bytes).into_iter().flatten()));
 }
 
@@ -220,15 +221,15 @@ fn push_loss(batch: &mut RecordBatch, cpu: u32, count: Option<u64>) {
 /// # Errors
 /// Returns an error for a number that no CPU has.
 #[inline]
-fn checked_cpu(number: u32) -> io::Result<u32> {
-    if number < MAX_CPUS { Ok(number) } else { Err(PerfettoWriteError::CpuNumber(number).into()) }
+fn checked_cpu(cpu: Cpu) -> io::Result<Cpu> {
+    if cpu.0 < MAX_CPUS { Ok(cpu) } else { Err(PerfettoWriteError::CpuNumber(cpu).into()) }
 }
 
 /// A reader broke the contract of [`Sink`](crate::formats::Sink), or an input is damaged.
 #[derive(Debug, thiserror::Error)]
 enum PerfettoWriteError {
     #[error("CPU {0} is more than any machine has ({MAX_CPUS})")]
-    CpuNumber(u32),
+    CpuNumber(Cpu),
     #[error("event type {0} was announced out of order")]
     TypeOutOfOrder(u32),
     #[error("an event has the type {0}, which was not announced")]

@@ -45,7 +45,7 @@ use crate::formats::{
     has_format,
 };
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::ids::Pid;
+use crate::ids::{Cpu, Pid};
 use crate::text::file_name;
 use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::tracks::thread_names::ThreadNames;
@@ -402,7 +402,7 @@ impl Sink for PerfettoWriter<'_> {
         self.write_if_full()
     }
 
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         self.kernel.lost(&mut self.out, cpu, count)
     }
 }

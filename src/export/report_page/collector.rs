@@ -11,7 +11,7 @@ use super::tracks::{LaneKey, Name, Owner, PageThreadId, PageTracks, TrackRole};
 use crate::export::systrace::EventPrinter;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::markers::{ClockSync, Marker};
 use crate::measure::{Finder, Measured};
 use crate::timeline::{MergeSummary, MethodId, MethodName, MethodThread};
@@ -219,7 +219,7 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, _: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, names: &Tasks, cpu: Cpu, at: Task, span: Span, _: i64) -> io::Result<()> {
         let name = names.thread_name(at.tid);
         let label = if name.is_empty() {
             self.strings.id(format!("thread {}", at.tid).as_bytes())
@@ -246,13 +246,13 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn irq_begin(&mut self, cpu: u32, ts: u64, name: &str) -> io::Result<()> {
+    fn irq_begin(&mut self, cpu: Cpu, ts: u64, name: &str) -> io::Result<()> {
         let label = self.strings.id(name.as_bytes());
         self.tracks.slices(TrackRole::Irq, Owner::Cpu(cpu), Name::Main).begin(ts, label);
         Ok(())
     }
 
-    fn irq(&mut self, cpu: u32, _: &str, span: Span) -> io::Result<()> {
+    fn irq(&mut self, cpu: Cpu, _: &str, span: Span) -> io::Result<()> {
         self.tracks.slices(TrackRole::Irq, Owner::Cpu(cpu), Name::Main).end(span.end, span.open);
         Ok(())
     }
@@ -341,7 +341,7 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn lost_between(&mut self, cpu: u32, span: Span, count: Option<u64>) -> io::Result<()> {
+    fn lost_between(&mut self, cpu: Cpu, span: Span, count: Option<u64>) -> io::Result<()> {
         self.tracks.losses(TrackRole::Losses, Owner::Cpu(cpu), Name::Main).push(span.start, span.end, count);
         Ok(())
     }

@@ -6,7 +6,7 @@
 
 use serde::ser::{Serialize, Serializer};
 
-use crate::ids::Tid;
+use crate::ids::{Cpu, Tid};
 use crate::tracks::Span;
 use crate::varint;
 
@@ -378,12 +378,12 @@ pub(super) struct StateColumns {
 }
 
 impl StateColumns {
-    pub fn push(&mut self, span: Span, state: u32, cpu: Option<u32>, waker: Option<Tid>) {
+    pub fn push(&mut self, span: Span, state: u32, cpu: Option<Cpu>, waker: Option<Tid>) {
         let start = self.starts.push(span.start);
         let end = span.end;
         varint::push(&mut self.durations, end.saturating_sub(start));
         varint::push(&mut self.states, state.into());
-        varint::push(&mut self.cpus, cpu.map_or(0, |cpu| u64::from(cpu) + 1));
+        varint::push(&mut self.cpus, cpu.map_or(0, |cpu| cpu.count_if_last().into()));
         self.wakers.push(waker.unwrap_or_default());
         self.end = self.end.max(end);
     }

@@ -11,7 +11,7 @@ use super::blocks::BlockPlace;
 use super::collector::PageCollector;
 use super::columns::ColumnName;
 use super::tracks::{Owner, PageThreadId, PageTrack, TrackColumns, TrackRole};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::{Cut, Launch, LaunchType, Measured, Rule, Stage, summarize};
 use crate::text::file_name;
 
@@ -154,7 +154,7 @@ pub(super) struct TrackEntry<'a> {
     name: &'a str,
     thread: Option<usize>,
     process: Option<usize>,
-    cpu: Option<u32>,
+    cpu: Option<Cpu>,
     unit: &'static str,
     depth: usize,
     count: usize,
@@ -198,7 +198,7 @@ impl<'a> TrackEntry<'a> {
 /// The order of the tracks on the page: by owner, as far as owners have an order, then by role and name.
 pub(super) fn track_order(tracks: &[PageTrack], people: &People) -> Vec<usize> {
     let owner = |track: &PageTrack| match track.owner {
-        Owner::Cpu(cpu) => (0, cpu as usize),
+        Owner::Cpu(cpu) => (0, cpu.index()),
         Owner::Machine => (1, 0),
         Owner::Process(pid) => (2, people.process_index.get(&pid).copied().unwrap_or(usize::MAX)),
         Owner::Thread(id) => (3, people.thread(id).unwrap_or(usize::MAX)),

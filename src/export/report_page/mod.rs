@@ -25,6 +25,7 @@ use crate::formats::{
     TrackEvent,
 };
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ids::Cpu;
 use crate::markup::write_script_text;
 use crate::measure::Comparison;
 use crate::timeline::{DataCounts, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
@@ -205,7 +206,7 @@ impl Sink for ReportWriter {
         self.sinks().try_for_each(|sink| sink.track_event(event))
     }
 
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         self.sinks().try_for_each(|sink| sink.lost(cpu, count))
     }
 }

@@ -16,6 +16,7 @@ use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
 };
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ids::Cpu;
 use crate::measure::{Frame, Measured};
 use crate::text::file_name;
 use crate::timeline::{
@@ -280,7 +281,7 @@ impl Sink for PageTrace {
         self.builder.track_event(event)
     }
 
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         self.builder.lost(cpu, count)
     }
 }

@@ -8,7 +8,7 @@ use super::columns::{
     LaneSlice, LossColumns, NO_BEGIN, NO_END, SpanColumns, StateColumns, encoding,
 };
 use crate::formats::TrackId;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::timeline::MethodThread;
 use crate::tracks::Span;
 use crate::varint;
@@ -17,7 +17,7 @@ use crate::varint;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Owner {
     Machine,
-    Cpu(u32),
+    Cpu(Cpu),
     Process(Pid),
     Thread(PageThreadId),
 }
@@ -317,7 +317,7 @@ impl PageTracks {
     }
 
     /// The threads that had a CPU.
-    pub fn running(&mut self, cpu: u32) -> &mut SpanColumns {
+    pub fn running(&mut self, cpu: Cpu) -> &mut SpanColumns {
         let at = self.at(TrackRole::Running, Owner::Cpu(cpu), 0, Name::Main, || {
             TrackColumns::Slices(SpanColumns::of_cpu())
         });

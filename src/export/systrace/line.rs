@@ -65,7 +65,7 @@ impl LineColumns {
     /// As [`LineColumns::push`], for a caller that puts a line together.
     #[inline]
     pub(super) fn push_to(&mut self, line: &mut PieceWriter<'_>, event: &Event<'_>) {
-        let cpu = event.cpu as usize;
+        let cpu = event.cpu.index();
         match self.cache.get(cpu) {
             Some((tid, columns)) if *tid == event.tid && event.comm.is_none() && event.tgid.is_none() => {
                 line.text(columns);
@@ -115,9 +115,9 @@ impl LineColumns {
             None => out.extend_from_slice(b" (-------"),
         }
         out.extend_from_slice(b") [");
-        push_padded(out, event.cpu.into(), 3, b'0');
+        push_padded(out, event.cpu.0.into(), 3, b'0');
         out.extend_from_slice(b"] ");
-        let cpu = event.cpu as usize;
+        let cpu = event.cpu.index();
         if cpu < MAX_CACHED_CPUS && event.comm.is_none() && event.tgid.is_none() {
             if self.cache.len() <= cpu {
                 self.cache.resize(cpu + 1, (Tid(i32::MIN), InlineBytes::default()));

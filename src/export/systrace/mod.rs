@@ -24,7 +24,7 @@ use super::writer_thread::RecordBatch;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, ThreadInfo};
 use crate::ftrace::Endian;
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::text::pieces::{PieceRoom, PieceWriter};
 use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::tracks::thread_names::{ThreadNames, method_process, method_track_id};
@@ -130,7 +130,7 @@ impl Sink for SystraceWriter {
         self.flush_if_full()
     }
 
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         // The wording is that of the kernel's trace_pipe.
         let line = match count {
             Some(count) => format!("CPU:{cpu} [LOST {count} EVENTS]\n"),
@@ -173,7 +173,7 @@ impl TimelineSink for SystraceWriter {
             let event = Event {
                 ts: edge.ts,
                 // The method trace does not say on which CPU the thread ran.
-                cpu: 0,
+                cpu: Cpu(0),
                 tid: lines.tid,
                 kind: EventTypeId(0),
                 flags: 0,
@@ -242,7 +242,7 @@ impl EventBatch {
 
     /// Adds the complete line that `line` appends.
     fn complete_line(&mut self, line: impl FnOnce(&mut Vec<u8>)) {
-        self.records.push_other(COMPLETE_LINE, 0, line);
+        self.records.push_other(COMPLETE_LINE, Cpu(0), line);
     }
 
     fn is_full(&self) -> bool {

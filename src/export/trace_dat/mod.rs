@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::page_format::MAX_CPUS;
 use crate::ftrace::page_writer::{self, LONG_BYTES, MAX_RECORD_BYTES, PAGE_BYTES, PageWriter};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::output_file::{Readers, create_beside};
 use crate::timeline::{DataCounts, DataKind, MergeSummary, TimelineSink};
 use crate::trace_dat::{CpuData, Metadata, RecorderInfo, option, trace_clock_option};
@@ -38,11 +38,11 @@ struct DatWriter {
     /// By event type: the fields that name a thread, as (field of the thread id, field of the name).
     thread_name_fields: Vec<Vec<(usize, usize)>>,
     /// The page that each CPU is filling.
-    cpus: BTreeMap<u32, PageWriter>,
+    cpus: BTreeMap<Cpu, PageWriter>,
     /// Full pages of all CPUs in the order in which they were filled.
     spool: Option<BufWriter<File>>,
     /// The CPU of each page in `spool`.
-    page_cpus: Vec<u32>,
+    page_cpus: Vec<Cpu>,
     threads: ThreadNames,
     /// By process id: the parent's process id, and the full name.
     processes: BTreeMap<Pid, (Pid, String)>,
@@ -58,7 +58,7 @@ struct DatWriter {
 #[derive(Debug, thiserror::Error)]
 enum DatWriteError {
     #[error("CPU {0} is more than any machine has ({MAX_CPUS})")]
-    CpuNumber(u32),
+    CpuNumber(Cpu),
     #[error("more types of events than a trace.dat has ids for (65,535)")]
     TooManyTypes,
 }
@@ -71,14 +71,14 @@ impl From<DatWriteError> for io::Error {
 
 impl DatWriter {
     /// The page that a CPU is filling.
-    fn page(&mut self, cpu: u32) -> io::Result<&mut PageWriter> {
-        if cpu >= MAX_CPUS {
+    fn page(&mut self, cpu: Cpu) -> io::Result<&mut PageWriter> {
+        if cpu.0 >= MAX_CPUS {
             return Err(DatWriteError::CpuNumber(cpu).into());
         }
         Ok(self.cpus.entry(cpu).or_default())
     }
 
-    fn spool(&mut self, cpu: u32, page: Option<Box<[u8]>>) -> io::Result<()> {
+    fn spool(&mut self, cpu: Cpu, page: Option<Box<[u8]>>) -> io::Result<()> {
         let Some(page) = page else { return Ok(()) };
         let spool = match &mut self.spool {
             Some(spool) => spool,
@@ -97,7 +97,7 @@ impl DatWriter {
     fn copy_pages_by_cpu(&mut self, out: &mut Out) -> io::Result<()> {
         let Some(spool) = self.spool.take() else { return Ok(()) };
         let mut file = spool.into_inner().map_err(|error| temporary_error(error.into_error()))?;
-        let mut order: Vec<(u32, u64)> = self.page_cpus.iter().copied().zip(0..).collect();
+        let mut order: Vec<(Cpu, u64)> = self.page_cpus.iter().copied().zip(0..).collect();
         order.sort_unstable();
         let mut page = [0; PAGE_BYTES];
         let mut expected = u64::MAX;
@@ -246,7 +246,7 @@ impl Sink for DatWriter {
         self.spool(event.cpu, page)
     }
 
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         let page = self.page(cpu)?.lost(count);
         self.spool(cpu, page)
     }
@@ -262,12 +262,12 @@ impl TimelineSink for DatWriter {
             let last = page.take();
             self.spool(cpu, last)?;
         }
-        let count = self.page_cpus.iter().max().map_or(1, |last| last + 1);
+        let count = self.page_cpus.iter().max().map_or(1, |last| last.count_if_last());
         let metadata = self.metadata(count);
         // The offset of each CPU's pages is a multiple of the page size.
         let mut table = vec![CpuData::default(); count as usize];
         for cpu in &self.page_cpus {
-            table[*cpu as usize].size += PAGE_BYTES as u64;
+            table[cpu.index()].size += PAGE_BYTES as u64;
         }
         let mut at = (metadata.v6(&table).bytes.len() as u64).next_multiple_of(PAGE_BYTES as u64);
         for cpu in &mut table {

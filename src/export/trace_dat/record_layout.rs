@@ -237,7 +237,7 @@ mod tests {
     use crate::formats::EventTypeId;
     use crate::ftrace::EventFormat;
     use crate::ftrace::print_fmt::{PrintFmt, Symbolizer};
-    use crate::ids::Tid;
+    use crate::ids::{Cpu, Tid};
 
     fn field(name: &str, ctype: &str, ty: FieldType, offset: u32, size: u32) -> Field {
         Field { name: name.into(), ctype: ctype.into(), ty, offset, size }
@@ -252,7 +252,7 @@ mod tests {
         let layout = DatRecordLayout::new(0, kind).unwrap();
         let event = Event {
             ts: 1,
-            cpu: 0,
+            cpu: Cpu(0),
             tid: Tid(77),
             kind: EventTypeId(0),
             flags: 3,

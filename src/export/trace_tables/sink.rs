@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::io;
 
 use crate::formats::{CounterValue, Event, EventType, event_catalog};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::Finder;
 use crate::tables::{Cell, TableId, TraceRows};
 use crate::timeline::{MergeSummary, MethodThread};
@@ -165,7 +165,7 @@ struct SliceRow<'a> {
     kind: &'static str,
     utid: Option<i64>,
     pid: Option<Pid>,
-    cpu: Option<u32>,
+    cpu: Option<Cpu>,
     track: Option<&'a str>,
     name: &'a str,
     cookie: Option<i64>,
@@ -398,7 +398,7 @@ impl TrackSink for TableSink<'_> {
         }
     }
 
-    fn on_cpu(&mut self, _: &Tasks, cpu: u32, thread: Task, span: Span, prio: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, _: &Tasks, cpu: Cpu, thread: Task, span: Span, prio: i64) -> io::Result<()> {
         self.cpu_times.end(thread.tid, ns(span));
         let utid = self.utid(thread.tid);
         self.rows.push(
@@ -433,7 +433,7 @@ impl TrackSink for TableSink<'_> {
         )
     }
 
-    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+    fn irq(&mut self, cpu: Cpu, name: &str, span: Span) -> io::Result<()> {
         let row = SliceRow { id: self.new_id(), kind: "irq", cpu: Some(cpu), name, ..SliceRow::default() };
         self.slice(&row, span)
     }

@@ -135,7 +135,7 @@ fn field_type(ty: &str) -> (String, FieldType, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::Tid;
+    use crate::ids::{Cpu, Tid};
 
     fn parse(name: &str, text: &'static str) -> Option<(&'static CatalogEntry, Vec<Value<'static>>)> {
         let mut out = [Value::Int(0); MAX_FIELDS];
@@ -201,7 +201,7 @@ mod tests {
             let (known, values) = parse(name, text).unwrap_or_else(|| panic!("{name}: {text}"));
             let event = Event {
                 ts: 0,
-                cpu: 0,
+                cpu: Cpu(0),
                 tid: Tid(0),
                 kind: super::super::EventTypeId(0),
                 flags: 0,

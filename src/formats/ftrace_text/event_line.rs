@@ -3,7 +3,7 @@
 //! `trace-cmd report`.
 
 use crate::ftrace::trace_flags;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 
 /// A line with an event, parsed up to the event's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) struct EventLine<'a> {
     pub comm: &'a [u8],
     pub tid: Tid,
     pub tgid: Option<Pid>,
-    pub cpu: u32,
+    pub cpu: Cpu,
     pub flags: u16,
     pub preempt_count: u8,
     /// Time of the event, ns of the clock that the trace was recorded with.
@@ -26,7 +26,7 @@ pub(super) struct EventLine<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OtherLine {
     /// A CPU lost events here; `count` is their number, if the line states it.
-    Lost { cpu: u32, count: Option<u64> },
+    Lost { cpu: Cpu, count: Option<u64> },
     /// `entries-in-buffer/entries-written: in_file/written`: the events in this file, and those ever written.
     Entries { in_file: u64, written: u64 },
     /// `cpus=n`: the number of CPUs, as trace-cmd writes it.
@@ -53,7 +53,7 @@ pub(super) fn parse(line: &[u8]) -> Option<EventLine<'_>> {
         let Some((comm, tid, tgid)) = task(&line[..open]) else { continue };
         let Some((flags, ts, decimals, rest)) = time(&line[from + len + 1..]) else { continue };
         let (flags, preempt_count) = flags.map_or((0, 0), trace_flags::decode);
-        let cpu = u32::try_from(cpu).ok()?;
+        let cpu = Cpu(u32::try_from(cpu).ok()?);
         return Some(EventLine { comm, tid, tgid, cpu, flags, preempt_count, ts, decimals, rest });
     }
     None
@@ -140,7 +140,7 @@ pub(super) fn parse_other(line: &[u8]) -> OtherLine {
     let line = line.trim_ascii();
     if let Some(rest) = line.strip_prefix(b"##### CPU ") {
         return match decimal(rest) {
-            Some((cpu, _)) => OtherLine::Lost { cpu: cpu as u32, count: None },
+            Some((cpu, _)) => OtherLine::Lost { cpu: Cpu(cpu as u32), count: None },
             None => OtherLine::Comment,
         };
     }
@@ -149,7 +149,7 @@ pub(super) fn parse_other(line: &[u8]) -> OtherLine {
         let Some((cpu, len)) = decimal(rest) else { return OtherLine::Unknown };
         let Some(loss) = rest[len..].trim_ascii().strip_prefix(b"[") else { return OtherLine::Unknown };
         let count = loss.strip_prefix(b"LOST ").and_then(decimal).map(|(count, _)| count);
-        return OtherLine::Lost { cpu: cpu as u32, count };
+        return OtherLine::Lost { cpu: Cpu(cpu as u32), count };
     }
     if let Some(rest) = line.strip_prefix(b"# entries-in-buffer/entries-written: ") {
         let numbers =
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn columns_that_some_kernels_leave_out_are_optional() {
         let plain = line("          <idle>-0     [003] 1136.097253: cpu_idle: state=0 cpu_id=0");
-        assert_eq!((plain.comm, plain.tid, plain.tgid, plain.cpu), (&b"<idle>"[..], Tid::IDLE, None, 3));
+        assert_eq!((plain.comm, plain.tid, plain.tgid, plain.cpu), (&b"<idle>"[..], Tid::IDLE, None, Cpu(3)));
         assert_eq!((plain.ts, plain.decimals), (1_136_097_253_000, 6));
         assert_eq!(plain.rest, b"cpu_idle: state=0 cpu_id=0");
         let tgid = line(" my app [x]-1-77  ( 123) [000] dNh2. 5.000000001: foo: ");
@@ -208,8 +208,11 @@ mod tests {
         ] {
             assert_eq!(parse(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(parse_other(b"##### CPU 1 buffer started ####"), OtherLine::Lost { cpu: 1, count: None });
-        assert_eq!(parse_other(b"CPU:2 [LOST 17 EVENTS]"), OtherLine::Lost { cpu: 2, count: Some(17) });
+        assert_eq!(
+            parse_other(b"##### CPU 1 buffer started ####"),
+            OtherLine::Lost { cpu: Cpu(1), count: None }
+        );
+        assert_eq!(parse_other(b"CPU:2 [LOST 17 EVENTS]"), OtherLine::Lost { cpu: Cpu(2), count: Some(17) });
         assert_eq!(
             parse_other(b"# entries-in-buffer/entries-written: 69657/223807   #P:2"),
             OtherLine::Entries { in_file: 69657, written: 223_807 }

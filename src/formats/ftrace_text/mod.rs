@@ -19,6 +19,7 @@ use super::{
 };
 use crate::clock::{Clock, Snapshots};
 use crate::formats::input::DETECTION_BYTES;
+use crate::ids::Cpu;
 use container::TextContents;
 pub(super) use container::is_html_page;
 use event_classifier::{EventClassifier, FieldValues};
@@ -299,7 +300,7 @@ fn cpu_count(text: &[u8]) -> Option<u32> {
 struct TextBlock {
     /// Time, ns.
     ts: u64,
-    cpu: u32,
+    cpu: Cpu,
     start: usize,
     end: usize,
 }
@@ -341,7 +342,7 @@ fn blocks_by_time<'t>(lines: impl Iterator<Item = (usize, &'t [u8])>, text_len: 
             (Some(l), _) => blocks.push(block(l.ts, l.cpu)),
             (None, Some(last)) if is_header_or_loss => blocks.push(block(last.ts, last.cpu)),
             (None, Some(_)) => {}
-            (None, None) => blocks.push(block(0, 0)),
+            (None, None) => blocks.push(block(0, Cpu(0))),
         }
     }
     let ends: Vec<usize> = blocks.iter().skip(1).map(|b| b.start).chain([text_len]).collect();
@@ -422,7 +423,7 @@ mod tests {
             self.0.push(format!("{} {} {value}", e.ts, kind.name));
             Ok(())
         }
-        fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
             self.0.push(format!("lost {count:?} on {cpu}"));
             Ok(())
         }
@@ -527,7 +528,7 @@ mod tests {
                     ##### CPU 1 buffer started ####\nCPU:0 [LOST 7 EVENTS]\n a-1 [000] 1.6: 0: E\n";
         let (log, report) = read_log(text.as_bytes(), Order::Any);
         assert_eq!(log, ["1500000000 print E", "lost None on 1", "lost Some(7) on 0", "1600000000 print E"]);
-        assert_eq!((report.lost(), report.cpus[&1].gaps), (17, 1));
+        assert_eq!((report.lost(), report.cpus[&Cpu(1)].gaps), (17, 1));
     }
 
     #[test]

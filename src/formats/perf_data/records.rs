@@ -8,6 +8,8 @@
 use super::attribute::{Attribute, sample_type as bit};
 use super::bytes::Bytes;
 
+use crate::ids::Cpu;
+
 /// The size of a record's header, bytes.
 pub(super) const HEADER_BYTES: usize = 8;
 
@@ -280,7 +282,7 @@ pub(super) struct RawSample<'a> {
     pub pid: u32,
     pub tid: u32,
     pub time: u64,
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     pub period: u64,
     /// The stack's addresses of 8 bytes each, innermost first, with marks of the kernel between them.
     pub chain: &'a [u8],
@@ -397,7 +399,7 @@ impl PerfRecordLayout {
             }
         }
         if has(bit::CPU) {
-            sample.cpu = Some(bytes.u32()?);
+            sample.cpu = Some(Cpu(bytes.u32()?));
             bytes.u32()?;
         }
         if has(bit::PERIOD) {

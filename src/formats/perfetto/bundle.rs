@@ -15,7 +15,7 @@ use super::trace_packets::packets;
 use super::wire::read::{WireValue, fields};
 use crate::clock::Clock;
 use crate::formats::Damage;
-use crate::ids::Tid;
+use crate::ids::{Cpu, Tid};
 use crate::varint;
 
 /// One event of a bundle.
@@ -23,7 +23,7 @@ use crate::varint;
 pub(super) struct BundleEvent<'a> {
     /// ns, in the bundle's clock.
     pub(super) ts: u64,
-    pub(super) cpu: u32,
+    pub(super) cpu: Cpu,
     /// The index of the event's bundle in [`super::packets::PacketIndex::bundles`].
     pub(super) bundle: u32,
     pub(super) content: EventContent<'a>,
@@ -53,7 +53,7 @@ impl BundleEvent<'_> {
 /// The fields of a bundle that are not events.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BundleHead {
-    pub(super) cpu: u32,
+    pub(super) cpu: Cpu,
     /// A value of the enum `FtraceClock`; 0, also where the field is absent, is the boot clock.
     pub(super) clock: u64,
     /// Number of pages of the ring buffer that the recorder could not parse.
@@ -69,7 +69,7 @@ impl BundleHead {
     #[inline]
     pub(super) fn field(&mut self, number: u32, value: WireValue<'_>) {
         match number {
-            bundle_field::CPU => self.cpu = value.number() as u32,
+            bundle_field::CPU => self.cpu = Cpu(value.number() as u32),
             bundle_field::FTRACE_CLOCK => self.clock = value.number(),
             bundle_field::ERROR => self.unparsed_pages += 1,
             bundle_field::FTRACE_TIMESTAMP => self.ftrace_reading = Some(value.number()),
@@ -130,7 +130,7 @@ pub(super) struct Outline {
 
 /// A bundle of events, or a piece of a large one.
 pub(super) struct IndexedBundle<'a> {
-    pub(super) cpu: u32,
+    pub(super) cpu: Cpu,
     pub(super) content: PieceContent<'a>,
     /// Which kernel symbols its events refer to: the number of the entry in [`PacketIndex::symbols`].
     pub(super) symbols: u32,
@@ -299,7 +299,7 @@ pub(super) fn events<'a>(bundle: &IndexedBundle<'a>, number: u32, out: &mut Vec<
 /// one, or none.
 fn events_of_fields<'a>(
     body: &'a [u8],
-    cpu: u32,
+    cpu: Cpu,
     is_after_loss: bool,
     bundle: u32,
     out: &mut Vec<BundleEvent<'a>>,
@@ -324,7 +324,7 @@ fn events_of_fields<'a>(
 }
 
 /// Sorts the events of a bundle, which begin at `start`, and puts a loss in front of them.
-fn sort_events(start: usize, cpu: u32, is_after_loss: bool, bundle: u32, out: &mut Vec<BundleEvent<'_>>) {
+fn sort_events(start: usize, cpu: Cpu, is_after_loss: bool, bundle: u32, out: &mut Vec<BundleEvent<'_>>) {
     if !out[start..].is_sorted_by_key(|e| e.ts) {
         out[start..].sort_by_key(|e| e.ts);
     }
@@ -447,7 +447,7 @@ impl<'a> CompactRows<'a> {
     }
 
     /// Appends up to `count` rows as events, in the order of time.
-    fn append(mut self, count: u64, cpu: u32, bundle: u32, out: &mut Vec<BundleEvent<'a>>) {
+    fn append(mut self, count: u64, cpu: Cpu, bundle: u32, out: &mut Vec<BundleEvent<'a>>) {
         let interned = fields(self.names).take(MAX_NAMES).filter(|(n, _)| *n == compact::INTERN_TABLE);
         let comms: Vec<&[u8]> = interned.map(|(_, v)| v.bytes()).collect();
         let comm = |index: Option<u64>| {
@@ -594,7 +594,7 @@ mod tests {
     }
 
     fn piece(content: PieceContent<'_>, extent: Extent, is_after_loss: bool) -> IndexedBundle<'_> {
-        IndexedBundle { cpu: 3, content, symbols: 0, extent, is_after_loss, describing: None }
+        IndexedBundle { cpu: Cpu(3), content, symbols: 0, extent, is_after_loss, describing: None }
     }
 
     fn times(bundle: &[u8]) -> (Vec<u64>, bool) {
@@ -604,7 +604,7 @@ mod tests {
     fn times_of(bundle: &IndexedBundle<'_>) -> (Vec<u64>, bool) {
         let mut out = Vec::new();
         let broken = events(bundle, 0, &mut out);
-        assert!(out.iter().all(|event| event.cpu == 3));
+        assert!(out.iter().all(|event| event.cpu == Cpu(3)));
         (out.iter().map(|event| event.ts).collect(), broken == 0)
     }
 
@@ -645,7 +645,10 @@ mod tests {
         uint(&mut bundle, bundle_field::FTRACE_TIMESTAMP, 8);
         uint(&mut bundle, bundle_field::BOOT_TIMESTAMP, 9);
         let found = outline(&bundle, |_, _| {}).head;
-        assert_eq!((found.cpu, found.clock(), found.sync()), (5, Some(Clock::TraceGlobal), Some((8, 9))));
+        assert_eq!(
+            (found.cpu, found.clock(), found.sync()),
+            (Cpu(5), Some(Clock::TraceGlobal), Some((8, 9)))
+        );
         let empty = outline(&[], |_, _| {}).head;
         assert_eq!((empty.clock(), empty.sync()), (None, None));
     }
@@ -730,7 +733,8 @@ mod tests {
             };
             [(10 * n + 10, switch), (10 * n + 13, waking)]
         });
-        let expected = expected.map(|(ts, content)| row(&BundleEvent { ts, cpu: 3, bundle: 0, content }));
+        let expected =
+            expected.map(|(ts, content)| row(&BundleEvent { ts, cpu: Cpu(3), bundle: 0, content }));
         let rows = out[1..out.len() - 1].iter().map(row);
         assert!(rows.eq(expected));
         assert_eq!((out[0].ts, out[out.len() - 1].ts), (5, 7));

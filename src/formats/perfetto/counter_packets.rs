@@ -17,7 +17,7 @@ use super::fields::{
 use super::track_clocks::{MachineTime, number};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
 use crate::formats::{CounterValue, TrackOwner};
-use crate::ids::Pid;
+use crate::ids::{Cpu, Pid};
 
 const BYTES_PER_KB: u64 = 1024;
 const NS_PER_MS: u64 = 1_000_000;
@@ -27,7 +27,7 @@ const NS_PER_MS: u64 = 1_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct CounterName<'a> {
     prefix: &'static str,
-    cpu: Option<u32>,
+    cpu: Option<Cpu>,
     text: &'a [u8],
     suffix: &'static str,
 }
@@ -261,7 +261,7 @@ impl<'a> CounterReader<'a> {
                     None => unknown("sys_stats_psi"),
                 },
                 sys_stats::CPU_STAT => {
-                    let cpu = Some(inner(cpu_times::CPU_ID) as u32);
+                    let cpu = Some(Cpu(inner(cpu_times::CPU_ID) as u32));
                     for (field, prefix) in CPU_TIMES {
                         if let Some(value) = number(message, field) {
                             push(CounterName { cpu, ..CounterName::plain(prefix) }, value);
@@ -273,7 +273,10 @@ impl<'a> CounterReader<'a> {
                     let mut all = Vec::new();
                     append_numbers(&mut all, value);
                     for value in all {
-                        push(CounterName { cpu: Some(cpu), ..CounterName::plain("frequency (kHz)") }, value);
+                        push(
+                            CounterName { cpu: Some(Cpu(cpu)), ..CounterName::plain("frequency (kHz)") },
+                            value,
+                        );
                         cpu += 1;
                     }
                 }

@@ -26,7 +26,7 @@ use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::spill::{FileBytes, RELEASE_BYTES, Release, SpillWriter};
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, Package, ProcessInfo, ReadReport, Sink, ThreadInfo};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::progress::{self, Pass};
 
 /// Unpacks the field `number` of a packet to `out`, within the budget. Returns `None` if that field does not
@@ -307,7 +307,7 @@ impl<'a> PacketIndex<'a> {
                                 streams.release();
                             }
                             out.bundles.push(IndexedBundle {
-                                cpu: 0,
+                                cpu: Cpu(0),
                                 content,
                                 symbols: 0,
                                 extent,
@@ -567,7 +567,7 @@ struct LostEventCount {
 
 /// The lost events of all CPUs.
 #[derive(Default)]
-pub(super) struct KernelLosses(BTreeMap<u32, LostEventCount>);
+pub(super) struct KernelLosses(BTreeMap<Cpu, LostEventCount>);
 
 impl KernelLosses {
     /// Reads an `FtraceStats` message.
@@ -577,7 +577,7 @@ impl KernelLosses {
             let number = |n| last_value(cpu.bytes(), n).map_or(0, |v| v.number());
             let overrun = number(ftrace_cpu_stats::OVERRUN);
             let lost = overrun.saturating_add(number(ftrace_cpu_stats::DROPPED_EVENTS));
-            let count = self.0.entry(number(ftrace_cpu_stats::CPU) as u32).or_default();
+            let count = self.0.entry(Cpu(number(ftrace_cpu_stats::CPU) as u32)).or_default();
             match phase {
                 Some(ftrace_stats_phase::START_OF_TRACE) => count.at_start = Some(lost),
                 _ => count.at_end = lost,
@@ -588,7 +588,7 @@ impl KernelLosses {
     /// The CPUs and the number of events that each of them lost during the recording. CPUs without a count
     /// from the start of the recording are left out: the kernel's count may include losses from before the
     /// recording.
-    pub(super) fn by_cpu(&self) -> impl Iterator<Item = (u32, u64)> + use<'_> {
+    pub(super) fn by_cpu(&self) -> impl Iterator<Item = (Cpu, u64)> + use<'_> {
         let lost = |c: &LostEventCount| c.at_start.map(|start| c.at_end.saturating_sub(start));
         self.0.iter().filter_map(move |(cpu, count)| Some((*cpu, lost(count)?)))
     }
@@ -646,7 +646,7 @@ mod tests {
         losses.add_stats(&stats(ftrace_stats_phase::END_OF_TRACE, 30));
         assert_eq!(losses.by_cpu().next(), None, "the count at the start is missing");
         losses.add_stats(&stats(ftrace_stats_phase::START_OF_TRACE, 10));
-        assert_eq!(losses.by_cpu().collect::<Vec<_>>(), [(3, 20)]);
+        assert_eq!(losses.by_cpu().collect::<Vec<_>>(), [(Cpu(3), 20)]);
     }
 
     /// A packet of a sequence with one bundle of events, that interns the symbol `name` as number 1.
@@ -708,19 +708,19 @@ mod tests {
         let extents: Vec<Extent> = index.bundles.iter().map(|bundle| bundle.extent).collect();
         let extent = |first_ts, events| Extent { first_ts, events };
         assert_eq!(extents, [extent(961, 40), extent(2_000, 9), extent(959, 2)]);
-        assert_eq!(index.bundles.iter().map(|bundle| bundle.cpu).collect::<Vec<_>>(), [2, 5, 2]);
+        assert_eq!(index.bundles.iter().map(|bundle| bundle.cpu).collect::<Vec<_>>(), [2, 5, 2].map(Cpu));
         let mut events = Vec::new();
         for (number, bundle) in index.bundles.iter().enumerate() {
             assert_eq!(bundle::events(bundle, number as u32, &mut events), 0);
         }
-        let read: Vec<(u64, u32, bool)> = events
+        let read: Vec<(u64, Cpu, bool)> = events
             .iter()
             .map(|event| (event.ts, event.cpu, matches!(event.content, EventContent::LostEvents)))
             .collect();
-        let one = |n: u64| (1_000 - n, (n % 3) as u32, false);
+        let one = |n: u64| (1_000 - n, Cpu((n % 3) as u32), false);
         let mut expected: Vec<_> = (0..40).rev().map(one).collect();
-        expected.insert(32, (993, 1, true));
-        expected.extend((0..9).map(|n| (2_000 + n, 5, false)));
+        expected.insert(32, (993, Cpu(1), true));
+        expected.extend((0..9).map(|n| (2_000 + n, Cpu(5), false)));
         expected.extend([one(41), one(40)]);
         assert_eq!(read, expected);
     }

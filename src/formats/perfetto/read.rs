@@ -23,7 +23,7 @@ use crate::formats::{
     ContainedTrace, Damage, Event, EventTypeId, FormatError, FormatId, Head, OpenedInput, Order, Payload,
     ReadReport, Recording, Release, Sink, TrackEvent, TrackEventKind, Value,
 };
-use crate::ids::Tid;
+use crate::ids::{Cpu, Tid};
 use crate::progress::{self, Pass};
 
 /// The comm of a thread that the trace does not name; ftrace's own text has the same placeholder.
@@ -75,7 +75,7 @@ impl<'a> PerfettoRecording<'a> {
             format: FormatId::Perfetto.name().into(),
             clock: index.head_clock(),
             precision: 9,
-            cpus: index.bundles.iter().map(|bundle| bundle.cpu.saturating_add(1)).max(),
+            cpus: index.bundles.iter().map(|bundle| bundle.cpu.count_if_last()).max(),
             snapshots: index.snapshots,
             machine: None,
             device: None,
@@ -166,7 +166,7 @@ struct PerfettoReader<'s, 'a> {
     decoder: EventDecoder,
     order: Order,
     /// By CPU.
-    running: HashMap<u32, RunningThread<'a>>,
+    running: HashMap<Cpu, RunningThread<'a>>,
     track_events: &'s TrackEvents<'a>,
     on_tracks: TrackEventCursor<'s, 'a>,
     /// The number of the next frame.
@@ -356,7 +356,8 @@ impl<'a> PerfettoReader<'_, 'a> {
                     let next = RunningThread { tid: next_tid, comm: next_comm, prio: next_prio };
                     let prev = self.running.insert(event.cpu, next);
                     self.unknown_prev += u64::from(prev.is_none());
-                    let prev = prev.unwrap_or(RunningThread { tid: Tid::NONE, comm: UNKNOWN_COMM, prio: 0 });
+                    let prev =
+                        prev.unwrap_or(RunningThread { tid: Tid::UNKNOWN, comm: UNKNOWN_COMM, prio: 0 });
                     let list = [
                         Value::Str(prev.comm),
                         Value::Int(prev.tid.into()),
@@ -370,7 +371,7 @@ impl<'a> PerfettoReader<'_, 'a> {
                 }
                 EventContent::CompactWaking { tid: woken, target_cpu, prio, comm, flags } => {
                     let id = self.decoder.waking(self.sink)?;
-                    let tid = self.running.get(&event.cpu).map_or(Tid::NONE, |r| r.tid);
+                    let tid = self.running.get(&event.cpu).map_or(Tid::UNKNOWN, |r| r.tid);
                     let success = 1;
                     let list = [
                         Value::Str(comm),
@@ -557,7 +558,7 @@ mod tests {
             self.0.push(String::from_utf8_lossy(&line).into_owned());
             Ok(())
         }
-        fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
             self.0.push(format!("lost {count:?} on {cpu}"));
             Ok(())
         }
@@ -631,7 +632,7 @@ mod tests {
     fn compact_and_whole_events_are_merged_by_time() {
         let (log, report) = read_log(&packet(trace_packet::FTRACE_EVENTS, &bundle_of_all()));
         assert_eq!(log, ALL);
-        assert_eq!((report.events(), report.cpus[&2].gaps), (4, 1));
+        assert_eq!((report.events(), report.cpus[&Cpu(2)].gaps), (4, 1));
     }
 
     #[test]

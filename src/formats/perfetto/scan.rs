@@ -238,6 +238,7 @@ mod tests {
     use super::*;
     use crate::art::ALWAYS_ON_MAGIC;
     use crate::formats::{Event, EventType, Order, Sink};
+    use crate::ids::Cpu;
 
     struct Nothing;
 
@@ -308,7 +309,7 @@ mod tests {
         let scanned = count(&data);
         let expected = read(&data, Order::Any, &mut Nothing).unwrap();
         assert_eq!(scanned.cpus, expected.cpus);
-        assert_eq!((scanned.events(), scanned.lost(), scanned.cpus[&2].gaps), (4, 5, 1));
+        assert_eq!((scanned.events(), scanned.lost(), scanned.cpus[&Cpu(2)].gaps), (4, 5, 1));
         assert_eq!((scanned.first_ts, scanned.last_ts), (expected.first_ts, expected.last_ts));
         assert_eq!(scanned.unread, expected.unread);
         assert_eq!(scanned.unread.into_iter().collect::<Vec<_>>(), [("perf_sample".to_owned(), 1)]);

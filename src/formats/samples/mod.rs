@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::ReadReport;
 use crate::clock::Clock;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 
 pub(crate) use symbol_name::readable;
 
@@ -129,7 +129,7 @@ pub struct Sample {
     /// The stack in [`SampleTables::stacks`], or [`NO_STACK`].
     pub stack: u32,
     /// The processor, where the recording states it.
-    pub cpu: Option<u32>,
+    pub cpu: Option<Cpu>,
     /// The weight of the sample: events that have happened since the event type's last sample of this
     /// thread, or ns where the event type measures time.
     pub period: u64,

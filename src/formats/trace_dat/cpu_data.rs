@@ -12,6 +12,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use crate::formats::{Damage, Release};
 use crate::ftrace::{LostEvents, Page, PageFault, PageLayout, RecordCursor, RecordSpan};
+use crate::ids::Cpu;
 use crate::progress;
 use crate::workers::{started, worker_count};
 
@@ -35,7 +36,7 @@ const MAX_DAMAGE_LINES: usize = 16;
 /// Where the pages of one CPU of one ftrace instance lie in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CpuDataRange {
-    pub(super) cpu: u32,
+    pub(super) cpu: Cpu,
     /// Bytes from the start of the file.
     pub(super) offset: u64,
     /// Bytes in the file.
@@ -50,7 +51,7 @@ const RELEASE_STEP_BYTES: usize = 8 << 20;
 
 /// A position in the records of one [`CpuDataRange`].
 pub(super) struct CpuRecordCursor<'a> {
-    pub(super) cpu: u32,
+    pub(super) cpu: Cpu,
     file: &'a [u8],
     release: Option<&'a dyn Release>,
     /// Offset in the file up to which the bytes are released.

@@ -194,6 +194,7 @@ fn naming_fields(kind: &EventType) -> NamingFields {
 mod tests {
     use super::*;
     use crate::formats::{EventTypeId, Field, FieldType, Payload, Value};
+    use crate::ids::Cpu;
 
     /// The threads that the sink has received: id, process, name.
     #[derive(Default)]
@@ -248,7 +249,7 @@ mod tests {
         fn event(&mut self, number: u32, ts: u64, tid: Tid, values: [Value<'_>; 3]) {
             let event = Event {
                 ts,
-                cpu: 0,
+                cpu: Cpu(0),
                 tid,
                 kind: EventTypeId(number),
                 flags: 0,

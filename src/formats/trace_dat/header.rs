@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::formats::{Damage, Head, Release};
 use crate::ftrace::print_fmt::{Loader, Symbolizer};
 use crate::ftrace::{Endian, EventFormat, PageLayout};
+use crate::ids::Cpu;
 use crate::trace_dat::RecorderInfo;
 use crate::trace_dat::{HEADER_EVENT, HEADER_PAGE, option};
 
@@ -97,10 +98,9 @@ impl<'a> TraceDat<'a> {
 
     /// The number of CPUs. An entry of the table that stands for no CPU is not counted.
     fn cpus(&self) -> Option<u32> {
-        let cpus =
-            self.options.cpus.or_else(|| self.cpu_data.iter().map(|s| s.cpu.saturating_add(1)).max())?;
+        let cpus = self.options.cpus.or_else(|| self.cpu_data.iter().map(|s| s.cpu.count_if_last()).max())?;
         let rings = self.options.recorder_info.rings.as_ref();
-        Some(if rings.is_some_and(|rings| rings.cpu.checked_add(1) == Some(cpus)) { cpus - 1 } else { cpus })
+        Some(if rings.is_some_and(|rings| rings.cpu.count_if_last() == cpus) { cpus - 1 } else { cpus })
     }
 
     /// Adds an entry of a table of CPUs. The entry for the markers of rings is left out where it has none.
@@ -356,7 +356,7 @@ pub(super) struct DatOptions {
 /// The losses in a `per_cpu/cpuN/stats` file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct RecordedCpuStats {
-    pub(super) cpu: u32,
+    pub(super) cpu: Cpu,
     /// Number of events that the CPU's buffer lost.
     pub(super) lost: u64,
 }
@@ -468,7 +468,7 @@ fn parse_stats(text: &str) -> Option<RecordedCpuStats> {
         let Some((key, value)) = line.split_once(':') else { continue };
         let value = value.trim().parse::<u64>();
         match (key.trim(), value) {
-            ("CPU", Ok(cpu)) => stat = Some(RecordedCpuStats { cpu: u32::try_from(cpu).ok()?, lost: 0 }),
+            ("CPU", Ok(cpu)) => stat = Some(RecordedCpuStats { cpu: Cpu(u32::try_from(cpu).ok()?), lost: 0 }),
             ("overrun" | "commit overrun" | "dropped events", Ok(lost)) => {
                 if let Some(stat) = &mut stat {
                     stat.lost = stat.lost.saturating_add(lost);
@@ -487,7 +487,7 @@ mod tests {
     #[test]
     fn the_lost_events_of_a_cpu_are_the_sum_of_its_loss_counters() {
         let text = "CPU: 3\nentries: 5\noverrun: 10\ncommit overrun: 2\nbytes: 9\ndropped events: 1\n";
-        assert_eq!(parse_stats(text), Some(RecordedCpuStats { cpu: 3, lost: 13 }));
+        assert_eq!(parse_stats(text), Some(RecordedCpuStats { cpu: Cpu(3), lost: 13 }));
         assert_eq!(parse_stats("nonsense"), None);
     }
 

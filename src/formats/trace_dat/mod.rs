@@ -20,6 +20,7 @@ use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{Damage, FormatError, Head, OpenedInput, Order, ReadReport, Recording, Sink};
 use crate::ftrace::page_format::{MAX_CPUS, is_sub_buffer_size};
 use crate::ftrace::{Endian, PageLayout};
+use crate::ids::Cpu;
 use crate::trace_dat::{
     MAGIC, SECTION_COMPRESSED, SECTION_HEADER_BYTES, V6_FLYRECORD, V6_LATENCY, V6_OPTIONS, option,
 };
@@ -211,12 +212,12 @@ fn read_v6_cpu_table(
     c.what = "the table of CPUs";
     let settle = dat.options.recorder_info.settle.as_ref().filter(|_| instance.is_empty());
     let settled = settle.and_then(|settle| settle.offsets_in(dat.file.len() as u64));
-    for cpu in 0..cpus {
+    for cpu in (0..cpus).map(Cpu) {
         let mut offset = c.u64()?;
         let size = c.u64()?;
         // A recorder that was killed while it removed the holes from its file left wrong offsets in the
         // table.
-        if let Some(settled) = settled.as_ref().and_then(|offsets| offsets.get(cpu as usize)) {
+        if let Some(settled) = settled.as_ref().and_then(|offsets| offsets.get(cpu.index())) {
             offset = *settled;
         }
         let page_size = dat.layout.size;
@@ -452,7 +453,7 @@ fn read_buffer(dat: &mut TraceDat<'_>, compression: Compression, data: &[u8]) ->
         dat.options.set_clock(&clock);
     }
     for _ in 0..c.u32()? {
-        let cpu = c.u32()?;
+        let cpu = Cpu(c.u32()?);
         let offset = c.u64()?;
         let size = c.u64()?;
         dat.add_cpu_data(CpuDataRange { cpu, offset, size, page_size, compression });

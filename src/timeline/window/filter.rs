@@ -8,7 +8,7 @@ use crate::formats::{
     CounterValue, CpuCount, Event, EventType, EventTypeId, Order, OwnedTrackEvent, SinkAdapter,
     TimelineFrame, Track, TrackEvent, TrackEventKind,
 };
-use crate::ids::Tid;
+use crate::ids::{Cpu, Tid};
 use crate::timeline::content_counter::{ContentCounter, CountedType};
 use crate::timeline::event_role::EventRole;
 use crate::timeline::sink::{Edge, EdgeKind, MethodThread, TimelineAdapter, TimelineSink};
@@ -29,7 +29,7 @@ pub struct WindowFilter<'a> {
     begun: bool,
     threads: BTreeMap<u32, WindowedCalls>,
     tracks: Vec<TrackStack>,
-    cpus: BTreeMap<u32, CpuLosses>,
+    cpus: BTreeMap<Cpu, CpuLosses>,
     counter: ContentCounter,
 }
 
@@ -144,7 +144,7 @@ impl<'a> WindowFilter<'a> {
     }
 
     /// Passes on the losses of a CPU before the time `until`, as far as they lie in the part.
-    fn pass_losses(&mut self, cpu: u32, until: u64) -> io::Result<()> {
+    fn pass_losses(&mut self, cpu: Cpu, until: u64) -> io::Result<()> {
         let Some(losses) = self.cpus.get_mut(&cpu) else { return Ok(()) };
         let since = losses.last_event.unwrap_or(0);
         for count in std::mem::take(&mut losses.pending) {
@@ -297,7 +297,7 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
         self.to.track_event(event)
     }
 
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         self.cpus.entry(cpu).or_default().pending.push(count);
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::sink::TimelineSink;
 use super::summary::{MergeSummary, Window};
 use crate::formats::input::Input;
 use crate::formats::{Event, EventType, OwnedEvent, Sink};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::markers::Marker;
 use crate::timeline::event_role::EventRole;
 pub use filter::WindowFilter;
@@ -130,13 +130,13 @@ impl Window {
 /// Names a part of the state. All parts but open slices and interrupts have one event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum StateKey {
-    Cpu(u32),
+    Cpu(Cpu),
     Thread(Tid),
     Slices(Tid),
-    Irqs(u32),
+    Irqs(Cpu),
     Async { pid: Pid, track: bool, name: Vec<u8>, cookie: i64 },
     Counter { pid: Pid, name: Vec<u8> },
-    CpuValue { kind: u32, cpu: i64 },
+    CpuValue { kind: u32, cpu: Cpu },
     NamedValue { kind: u32, name: Vec<u8> },
 }
 
@@ -176,7 +176,7 @@ impl WindowState {
                 }
             }
             EventRole::CpuCounter { cpu, .. } => {
-                let cpu = event.int(kind, cpu).unwrap_or(event.cpu.into());
+                let cpu = event.cpu_at(kind, cpu).unwrap_or(event.cpu);
                 let owned = self.own(event);
                 self.set(StateKey::CpuValue { kind: event.kind.0, cpu }, &owned);
             }

@@ -6,6 +6,7 @@ use std::io;
 use tracebridge::clock::Clock;
 use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, Head, Order, ReadReport, Sink, ThreadInfo, Value};
+use tracebridge::ids::Cpu;
 
 use support::foreign_dat::{Endian, FLYRECORD, MAGIC, Packing, all, make};
 
@@ -35,11 +36,11 @@ impl Sink for CollectedTrace {
             other => format!("{other:?}"),
         };
         let int = |i| event.int(kind, i).unwrap_or(i64::MIN);
-        self.events.push((event.ts, event.cpu, event.tid.0, int(0) as u64, int(1), text(2), text(3)));
+        self.events.push((event.ts, event.cpu.0, event.tid.0, int(0) as u64, int(1), text(2), text(3)));
         Ok(())
     }
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
-        self.lost.push((cpu, count, self.events.len()));
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
+        self.lost.push((cpu.0, count, self.events.len()));
         Ok(())
     }
 }

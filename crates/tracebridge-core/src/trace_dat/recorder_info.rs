@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Snapshots;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 
 /// Facts about the recording machine that no event tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct MachineFacts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuSpeed {
     /// Number of the CPU.
-    pub cpu: u32,
+    pub cpu: Cpu,
     /// Its capacity at its highest frequency, where the fastest CPU has 1024 (`cpu_capacity` of sysfs).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u32>,
@@ -65,7 +65,7 @@ pub struct CpuQuota {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Affinity {
     /// Numbers of the CPUs.
-    pub cpus: Vec<u32>,
+    pub cpus: Vec<Cpu>,
     /// The threads' ids.
     pub threads: Vec<Tid>,
 }
@@ -170,7 +170,7 @@ fn yes() -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuRecorded {
     /// Number of the CPU.
-    pub cpu: u32,
+    pub cpu: Cpu,
     /// Events in the pages that the recorder wrote.
     pub events: u64,
     /// Events that another program read, which the pages lack.
@@ -181,7 +181,7 @@ pub struct CpuRecorded {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuLoss {
     /// Number of the CPU.
-    pub cpu: u32,
+    pub cpu: Cpu,
     /// Events overwritten before they were read (`overrun` of `stats`).
     pub overrun: u64,
     /// Events not written because the buffer was full (`dropped events`) or because an interrupt came while a
@@ -193,7 +193,7 @@ pub struct CpuLoss {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingsInfo {
     /// The entry of the table of CPUs with these markers. It stands for no CPU.
-    pub cpu: u32,
+    pub cpu: Cpu,
     /// Markers that the recorder wrote.
     #[serde(default)]
     pub markers: u64,

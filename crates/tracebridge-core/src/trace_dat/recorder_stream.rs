@@ -8,6 +8,7 @@ use std::io;
 
 use super::CpuData;
 use crate::ftrace::page_format::{MAX_CPUS, is_sub_buffer_size};
+use crate::ids::Cpu;
 
 /// The first bytes of a stream.
 pub const MAGIC: &[u8; 8] = b"TBSTRM1\n";
@@ -40,9 +41,9 @@ impl FrameKind {
 }
 
 /// The bytes before a payload of `len` bytes.
-pub fn frame_head(kind: FrameKind, cpu: u32, len: usize) -> [u8; FRAME_HEAD_BYTES] {
+pub fn frame_head(kind: FrameKind, cpu: Cpu, len: usize) -> [u8; FRAME_HEAD_BYTES] {
     let mut out = [kind.code(); FRAME_HEAD_BYTES];
-    out[1..5].copy_from_slice(&cpu.to_le_bytes());
+    out[1..5].copy_from_slice(&cpu.0.to_le_bytes());
     out[5..].copy_from_slice(&u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes());
     out
 }
@@ -83,11 +84,11 @@ const MAX_FRAME_BYTES: usize = 256 << 20;
 const FRAME_KINDS: [FrameKind; 4] = [FrameKind::Head, FrameKind::Pages, FrameKind::Patch, FrameKind::End];
 
 /// The kind, the CPU and the payload's length of a frame. `None` where the bytes start no frame.
-fn parse_frame_head(head: &[u8; FRAME_HEAD_BYTES]) -> Option<(FrameKind, u32, usize)> {
+fn parse_frame_head(head: &[u8; FRAME_HEAD_BYTES]) -> Option<(FrameKind, Cpu, usize)> {
     let kind = FRAME_KINDS.into_iter().find(|kind| kind.code() == head[0])?;
     let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
     let len = number(5)? as usize;
-    (len <= MAX_FRAME_BYTES).then_some((kind, number(1)?, len))
+    (len <= MAX_FRAME_BYTES).then_some((kind, Cpu(number(1)?), len))
 }
 
 /// Splits the payload of a [`FrameKind::Head`] into its numbers and the head of the trace.dat. `None` where
@@ -229,7 +230,7 @@ impl<'a> RecorderStream<'a> {
     fn apply(
         &mut self,
         kind: FrameKind,
-        cpu: u32,
+        cpu: Cpu,
         payload: &'a [u8],
         info: &HeadInfo,
     ) -> Result<bool, StreamFault> {
@@ -238,7 +239,7 @@ impl<'a> RecorderStream<'a> {
             FrameKind::Pages if !payload.len().is_multiple_of(self.page_size) => {
                 return Err(StreamFault::PartOfPage);
             }
-            FrameKind::Pages => self.cpus.get_mut(cpu as usize).ok_or(StreamFault::UnknownCpu)?.push(payload),
+            FrameKind::Pages => self.cpus.get_mut(cpu.index()).ok_or(StreamFault::UnknownCpu)?.push(payload),
             FrameKind::Patch => {
                 let (at, bytes) = payload.split_at_checked(8).ok_or(StreamFault::PatchWithoutOffset)?;
                 let at = at.try_into().map_or(u64::MAX, u64::from_le_bytes);
@@ -281,7 +282,7 @@ impl<'a> RecorderStream<'a> {
 }
 
 /// The kind, the CPU and the payload of the frame at byte `at`.
-fn frame(bytes: &[u8], at: usize) -> Result<(FrameKind, u32, &[u8]), StreamFault> {
+fn frame(bytes: &[u8], at: usize) -> Result<(FrameKind, Cpu, &[u8]), StreamFault> {
     let rest = bytes.get(at..).filter(|rest| !rest.is_empty()).ok_or(StreamFault::NoEnd)?;
     let (head, rest) = rest.split_first_chunk::<FRAME_HEAD_BYTES>().ok_or(StreamFault::CutHead)?;
     let (kind, cpu, len) = parse_frame_head(head).ok_or(StreamFault::NoFrame)?;
@@ -295,11 +296,11 @@ mod tests {
     #[test]
     fn an_encoded_frame_decodes_to_the_same_frame() {
         for kind in FRAME_KINDS {
-            let head = frame_head(kind, 3, 70_000);
-            assert_eq!(parse_frame_head(&head), Some((kind, 3, 70_000)));
+            let head = frame_head(kind, Cpu(3), 70_000);
+            assert_eq!(parse_frame_head(&head), Some((kind, Cpu(3), 70_000)));
         }
         assert_eq!(parse_frame_head(b"Xaaaabbbb"), None);
-        assert_eq!(parse_frame_head(&frame_head(FrameKind::Pages, 0, MAX_FRAME_BYTES + 1)), None);
+        assert_eq!(parse_frame_head(&frame_head(FrameKind::Pages, Cpu(0), MAX_FRAME_BYTES + 1)), None);
     }
 
     #[test]
@@ -317,7 +318,7 @@ mod tests {
         let head = [&info.encode()[..], &[b'h'; 44]].concat();
         let mut out = MAGIC.to_vec();
         for (kind, cpu, payload) in [(FrameKind::Head, 0, &head[..])].iter().chain(frames) {
-            out.extend(frame_head(*kind, *cpu, payload.len()));
+            out.extend(frame_head(*kind, Cpu(*cpu), payload.len()));
             out.extend(*payload);
         }
         out

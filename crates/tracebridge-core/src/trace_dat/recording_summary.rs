@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{RingProgram, RingsInfo};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 
 /// The most programs that the capture's head names. It has a fixed size.
 const MAX_PROGRAMS_IN_HEAD: usize = 64;
@@ -19,7 +19,7 @@ const MAX_RING_LINES: usize = 16;
 #[serde(default)]
 pub struct CpuSummary {
     /// The CPU's id.
-    pub cpu: u32,
+    pub cpu: Cpu,
     /// Events in the capture.
     pub events: u64,
     /// Events that another program has read out of the same buffer: what the kernel counts as read and the
@@ -402,7 +402,7 @@ impl RingsSummary {
     }
 
     /// The summary for the head of a capture. `cpu` is the entry of the table of CPUs with the markers.
-    pub fn info(&self, cpu: u32) -> RingsInfo {
+    pub fn info(&self, cpu: Cpu) -> RingsInfo {
         let of = |program: &ProgramSummary| RingProgram {
             pid: program.pid,
             markers: program.markers,
@@ -461,7 +461,7 @@ mod tests {
 
     fn summary(streaming: bool) -> RecordingSummary {
         let cpu = CpuSummary {
-            cpu: 1,
+            cpu: Cpu(1),
             events: 7,
             overrun: 2,
             dropped: 1,

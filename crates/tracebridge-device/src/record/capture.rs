@@ -29,6 +29,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
 
 use super::RecordError;
+use crate::ids::Cpu;
 use crate::output_file::{Readers, create_beside, dir_of};
 use crate::trace_dat::{CpuData, DatHead, HeadParts, RecorderInfo, Settle, Slot, write_v7};
 
@@ -58,7 +59,7 @@ impl CaptureTarget {
 /// Receives a recording: pages of ring buffer as they come, and the parts of the head that change.
 pub(crate) trait RecordingOutput {
     /// Writes whole pages of the CPU with this id.
-    fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), RecordError>;
+    fn pages(&mut self, cpu: Cpu, pages: &[u8]) -> Result<(), RecordError>;
     /// Completes what an earlier call has left undone with [`RecordError::Stalled`]: the reader of a stream
     /// takes nothing. Until this succeeds, nothing else may be written.
     fn resume(&mut self) -> Result<(), RecordError> {
@@ -66,7 +67,7 @@ pub(crate) trait RecordingOutput {
     }
     /// Ends the output here, because its reader takes nothing. Returns the CPU whose last pages were not
     /// taken.
-    fn give_up(&mut self) -> Option<u32> {
+    fn give_up(&mut self) -> Option<Cpu> {
         None
     }
     /// Overwrites a slot of the head and fills the rest of the slot with `padding`. Returns whether all of
@@ -416,8 +417,8 @@ impl CaptureFile {
 }
 
 impl RecordingOutput for CaptureFile {
-    fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), RecordError> {
-        self.append(cpu as usize, pages)
+    fn pages(&mut self, cpu: Cpu, pages: &[u8]) -> Result<(), RecordError> {
+        self.append(cpu.index(), pages)
     }
 
     fn patch(&mut self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, RecordError> {
@@ -514,9 +515,9 @@ mod tests {
     fn the_file_holds_all_pages_after_each_batch_and_no_holes_at_the_end() {
         let dir = tempfile::tempdir().unwrap();
         let (mut capture, path) = capture(dir.path(), Some(1));
-        capture.pages(1, &page(1)).unwrap();
-        capture.pages(0, &[page(2), page(3)].concat()).unwrap();
-        capture.pages(1, &page(4)).unwrap();
+        capture.pages(Cpu(1), &page(1)).unwrap();
+        capture.pages(Cpu(0), &[page(2), page(3)].concat()).unwrap();
+        capture.pages(Cpu(1), &page(4)).unwrap();
         let file = fs::read(&path).unwrap();
         assert_eq!(pages_in(&file, &capture, 0), [page(2), page(3)].concat());
         assert_eq!(pages_in(&file, &capture, 1), [page(1), page(4)].concat());
@@ -542,7 +543,7 @@ mod tests {
     fn the_entry_for_rings_comes_with_their_first_page_and_moves_what_follows_the_table() {
         let dir = tempfile::tempdir().unwrap();
         let (mut capture, path) = capture(dir.path(), Some(1));
-        capture.pages(0, &page(1)).unwrap();
+        capture.pages(Cpu(0), &page(1)).unwrap();
         let counts = |capture: &CaptureFile| {
             let file = fs::read(&path).unwrap();
             let count = |slot: Slot| u32::from_ne_bytes(file[slot.at as usize..][..4].try_into().unwrap());
@@ -551,7 +552,7 @@ mod tests {
         assert_eq!((counts(&capture), capture.shown), ([2, 2], 2));
         let after_table = capture.after_table.clone();
         assert!(!after_table.is_empty(), "the clock's name");
-        capture.pages(2, &page(7)).unwrap();
+        capture.pages(Cpu(2), &page(7)).unwrap();
         assert_eq!((counts(&capture), capture.shown), ([3, 3], 3));
         let file = fs::read(&path).unwrap();
         assert_eq!(pages_in(&file, &capture, 2), page(7));
@@ -565,14 +566,14 @@ mod tests {
         // The room of a CPU is rounded up to the alignment of regions.
         let (mut capture, path) = capture(dir.path(), Some(1));
         let room = vec![5; REGION_ALIGN as usize];
-        capture.pages(0, &room).unwrap();
-        let full = capture.pages(0, &page(6)).unwrap_err();
+        capture.pages(Cpu(0), &room).unwrap();
+        let full = capture.pages(Cpu(0), &page(6)).unwrap_err();
         assert!(
             matches!(&full, RecordError::Output { source, note, .. }
             if source.kind() == io::ErrorKind::StorageFull && note.contains("bytes free there")),
             "{full}"
         );
-        let unknown = capture.pages(3, &page(6)).unwrap_err();
+        let unknown = capture.pages(Cpu(3), &page(6)).unwrap_err();
         assert!(unknown.to_string().contains("CPU 3"), "{unknown}");
         assert_eq!(pages_in(&fs::read(&path).unwrap(), &capture, 0), room);
     }
@@ -581,7 +582,7 @@ mod tests {
     fn a_capture_that_was_deleted_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let (mut capture, path) = capture(dir.path(), None);
-        capture.pages(0, &page(1)).unwrap();
+        capture.pages(Cpu(0), &page(1)).unwrap();
         fs::remove_file(&path).unwrap();
         let finished = Box::new(capture).finish(RecorderInfo::default(), &|| false).unwrap();
         assert_eq!(finished.state, FinalState::Deleted);
@@ -592,8 +593,8 @@ mod tests {
     fn holes_are_closed_by_copying_where_they_cannot_be_removed() {
         let dir = tempfile::tempdir().unwrap();
         let (mut capture, path) = capture(dir.path(), Some(1 << 20));
-        capture.pages(1, &[page(1), page(2)].concat()).unwrap();
-        capture.pages(2, &page(3)).unwrap();
+        capture.pages(Cpu(1), &[page(1), page(2)].concat()).unwrap();
+        capture.pages(Cpu(2), &page(3)).unwrap();
         assert_eq!(capture.copy_down().unwrap(), FinalState::Compact);
         let file = fs::read(&path).unwrap();
         assert_eq!(pages_in(&file, &capture, 0), b"");

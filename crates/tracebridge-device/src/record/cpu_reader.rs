@@ -26,6 +26,7 @@ use nix::libc;
 use super::capture::RecordingOutput;
 use super::{RecordError, Tracefs};
 use crate::ftrace::{LostEvents, PageLayout};
+use crate::ids::Cpu;
 
 /// Bytes in one write to the output: enough to make the file system's cost per write negligible.
 const BATCH_BYTES: usize = 512 << 10;
@@ -37,7 +38,7 @@ const BATCH_ALIGN: usize = 4096;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CpuReadCount {
     /// The CPU's id.
-    pub(crate) cpu: u32,
+    pub(crate) cpu: Cpu,
     /// Events in the pages that were read.
     pub(crate) events: u64,
     /// Bytes of pages written to the output.
@@ -254,7 +255,7 @@ pub(crate) struct CpuStats {
 
 impl CpuStats {
     /// Reads the counts of CPU `cpu`.
-    pub(crate) fn read(tracefs: &Tracefs, cpu: u32) -> Result<CpuStats, RecordError> {
+    pub(crate) fn read(tracefs: &Tracefs, cpu: Cpu) -> Result<CpuStats, RecordError> {
         Ok(CpuStats::parse(tracefs.read(format!("per_cpu/cpu{cpu}/stats"))?))
     }
 

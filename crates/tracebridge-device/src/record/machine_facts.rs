@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::sched::{CpuSet, sched_getaffinity};
 
 use super::tracefs::read_whole;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::trace_dat::{Affinity, CpuQuota, CpuSpeed, MachineFacts, MappedInode};
 
 /// The most control groups that are read: Android has one for each process.
@@ -151,11 +151,11 @@ fn quota(hierarchy: u32, root: &Path, dir: &Path) -> Option<CpuQuota> {
 fn affinities(threads: &[Tid]) -> Vec<Affinity> {
     let online = text("/sys/devices/system/cpu/online".as_ref()).unwrap_or_default();
     let online = cpu_list(&online);
-    let mut found: BTreeMap<Vec<u32>, Vec<Tid>> = BTreeMap::new();
+    let mut found: BTreeMap<Vec<Cpu>, Vec<Tid>> = BTreeMap::new();
     for tid in threads {
         let Ok(set) = sched_getaffinity(nix::unistd::Pid::from_raw(tid.0)) else { continue };
-        let may_use = |cpu: &u32| (*cpu as usize) < CpuSet::count() && set.is_set(*cpu as usize) == Ok(true);
-        let cpus: Vec<u32> = online.iter().copied().filter(may_use).collect();
+        let may_use = |cpu: &Cpu| cpu.index() < CpuSet::count() && set.is_set(cpu.index()) == Ok(true);
+        let cpus: Vec<Cpu> = online.iter().copied().filter(may_use).collect();
         if cpus.len() < online.len() {
             found.entry(cpus).or_default().push(*tid);
         }
@@ -164,14 +164,14 @@ fn affinities(threads: &[Tid]) -> Vec<Affinity> {
 }
 
 /// The numbers in a list such as `0-3,6`.
-fn cpu_list(text: &str) -> Vec<u32> {
+fn cpu_list(text: &str) -> Vec<Cpu> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let first: u32 = first.parse().ok()?;
         let last: u32 = last.parse().ok()?;
         Some(first..=last.min(first.saturating_add(4096)))
     };
-    text.trim().split(',').filter_map(range).flatten().collect()
+    text.trim().split(',').filter_map(range).flatten().map(Cpu).collect()
 }
 
 /// The files that these processes have mapped, each once.
@@ -248,7 +248,7 @@ mod tests {
         let online = cpu_list(&text("/sys/devices/system/cpu/online".as_ref()).unwrap());
         let thread = std::thread::spawn(move || {
             let mut set = CpuSet::new();
-            set.set(online[0] as usize).unwrap();
+            set.set(online[0].index()).unwrap();
             nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).unwrap();
             let tid = Tid(nix::unistd::gettid().as_raw());
             (affinities(&[tid]), tid, online)
@@ -257,7 +257,7 @@ mod tests {
         if online.len() > 1 {
             assert_eq!(found, [Affinity { cpus: vec![online[0]], threads: vec![tid] }]);
         }
-        assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5].map(Cpu));
     }
 
     #[test]

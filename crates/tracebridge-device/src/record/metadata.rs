@@ -9,7 +9,7 @@ use super::tracefs::read_whole;
 use super::tracefs_config::AppliedConfig;
 use super::{EventName, RecordError, Tracefs};
 use crate::ftrace::{Endian, PageLayout, builtin_formats};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::trace_dat::{Metadata, RecorderInfo, RingsInfo, option, trace_clock_option};
 
 /// The smallest page that a kernel's ring buffer can have, bytes.
@@ -29,7 +29,7 @@ pub(crate) fn head(
     tracefs: &Tracefs,
     applied: &AppliedConfig,
     kallsyms: bool,
-    cpus: &[u32],
+    cpus: &[Cpu],
     shown: usize,
     device: Option<String>,
     names: &TaskNames,
@@ -44,7 +44,10 @@ pub(crate) fn head(
         restricted: names.restricted,
         device,
         processes: names.processes.clone(),
-        rings: Some(RingsInfo { cpu: cpus.last().map_or(0, |last| last + 1), ..RingsInfo::default() }),
+        rings: Some(RingsInfo {
+            cpu: cpus.last().map_or(Cpu(0), |last| Cpu(last.count_if_last())),
+            ..RingsInfo::default()
+        }),
         ..RecorderInfo::default()
     }
     .to_json(usize::MAX);

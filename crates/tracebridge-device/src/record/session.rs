@@ -20,7 +20,7 @@ use super::{RecordError, SettingsGuard, Tracefs, clocks, event_cost, machine_fac
 use crate::android::Properties;
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::PageLayout;
-use crate::ids::Pid;
+use crate::ids::{Cpu, Pid};
 use crate::step_log::print_step;
 use crate::trace_dat::recording_summary::{CpuSummary, RecordingSummary, RingsSummary};
 use crate::trace_dat::{
@@ -45,7 +45,7 @@ pub(super) struct RecordingSession {
     /// The rings of programs; `None` where they are not read.
     rings: Option<Rings>,
     /// The entry of the table of CPUs with the markers of rings.
-    ring_cpu: u32,
+    ring_cpu: Cpu,
     layout: PageLayout,
     path: PathBuf,
     slots: HeadSlots,
@@ -86,9 +86,9 @@ impl RecordingSession {
         let tracefs = settings.tracefs().clone();
         let layout = metadata::page_layout(&tracefs)?;
         let cpus = CpuReaders::open(&tracefs, layout)?;
-        let cpu_ids: Vec<u32> = cpus.readers.iter().map(|r| r.count.cpu).collect();
+        let cpu_ids: Vec<Cpu> = cpus.readers.iter().map(|r| r.count.cpu).collect();
         // The table is indexed by CPU id, so it has an entry for every id up to the highest.
-        let table_len = cpu_ids.last().map_or(0, |last| *last as usize + 1);
+        let table_len = cpu_ids.last().map_or(0, |last| last.count_if_last() as usize);
         let device = Properties::find().and_then(|properties| properties.device());
         // The head of a stream cannot grow: its table has the entry for the markers of rings from the start.
         let shown = table_len + usize::from(target.is_stream());
@@ -106,7 +106,7 @@ impl RecordingSession {
             Box::new(capture_file(target, &metadata, head, table_len)?)
         };
         print_step(format_args!("reads {} CPUs into {}", cpu_ids.len(), target.path.display()));
-        let events_read = |cpu: &u32| CpuStats::read(&tracefs, *cpu).map_or(0, |stats| stats.read);
+        let events_read = |cpu: &Cpu| CpuStats::read(&tracefs, *cpu).map_or(0, |stats| stats.read);
         let read_before = cpu_ids.iter().map(events_read).collect();
         Ok(RecordingSession {
             tracefs,
@@ -118,7 +118,7 @@ impl RecordingSession {
             device,
             facts,
             rings: None,
-            ring_cpu: table_len as u32,
+            ring_cpu: Cpu(table_len as u32),
             layout,
             path: target.path.clone(),
             slots,
@@ -324,7 +324,7 @@ pub(super) struct ClosedSession {
     /// See [`RecorderInfo::without_events`].
     without_events: Vec<String>,
     rings: RingsSummary,
-    ring_cpu: u32,
+    ring_cpu: Cpu,
 }
 
 impl ClosedSession {
@@ -380,7 +380,7 @@ impl ClosedSession {
     /// `unsent_cpu` were not taken by the reader of a stream.
     fn write_counts(
         &mut self,
-        unsent_cpu: Option<u32>,
+        unsent_cpu: Option<Cpu>,
         summary: &mut RecordingSummary,
     ) -> Result<(), RecordError> {
         for ((count, stats), slot) in self.cpus.iter().zip(&self.slots.stats) {
@@ -471,19 +471,19 @@ mod tests {
         told: Rc<RefCell<Told>>,
         state: FinalState,
         /// The CPU whose last pages the reader of a stream did not take.
-        untaken: Option<u32>,
+        untaken: Option<Cpu>,
         /// Whether names fit into their slots.
         has_room: bool,
     }
 
     impl RecordingOutput for MemoryOutput {
-        fn pages(&mut self, _: u32, _: &[u8]) -> Result<(), RecordError> {
+        fn pages(&mut self, _: Cpu, _: &[u8]) -> Result<(), RecordError> {
             Ok(())
         }
         fn resume(&mut self) -> Result<(), RecordError> {
             if self.untaken.is_some() { Err(RecordError::Stalled) } else { Ok(()) }
         }
-        fn give_up(&mut self) -> Option<u32> {
+        fn give_up(&mut self) -> Option<Cpu> {
             self.untaken
         }
         fn patch(&mut self, slot: Slot, text: &[u8], _: u8) -> Result<bool, RecordError> {
@@ -515,7 +515,7 @@ mod tests {
         let mut output =
             MemoryOutput { told: told.clone(), state: FinalState::Compact, untaken: None, has_room: true };
         change(&mut output);
-        let count = CpuReadCount { cpu: 2, events: 100, bytes: 4096, gaps: 1, missed: 3, last_batch: 7 };
+        let count = CpuReadCount { cpu: Cpu(2), events: 100, bytes: 4096, gaps: 1, missed: 3, last_batch: 7 };
         let stats = CpuStats {
             entries: 5,
             overrun: 3,
@@ -540,7 +540,7 @@ mod tests {
             foreign_ids: Vec::new(),
             without_events: Vec::new(),
             rings: RingsSummary::default(),
-            ring_cpu: 3,
+            ring_cpu: Cpu(3),
         };
         (session, told)
     }
@@ -556,7 +556,7 @@ mod tests {
         let (session, told) = session(|_| ());
         let summary = finished(session, true);
         let [cpu] = &summary.cpus[..] else { panic!("{summary:?}") };
-        assert_eq!((cpu.cpu, cpu.events, cpu.taken, cpu.left), (2, 100, 4, 5), "another reader took 4");
+        assert_eq!((cpu.cpu, cpu.events, cpu.taken, cpu.left), (Cpu(2), 100, 4, 5), "another reader took 4");
         assert_eq!((cpu.overrun, cpu.dropped, cpu.commit_overrun, cpu.gaps, cpu.missed), (3, 2, 1, 1, 3));
         assert_eq!((summary.bytes, summary.output.as_path()), (9, std::path::Path::new("x.dat")));
         assert_eq!((summary.notes.len(), summary.error.as_deref()), (0, None));
@@ -564,8 +564,8 @@ mod tests {
         assert!(told.patches.contains(&(3000, b"CPU: 2\nentries: 5\n".to_vec())), "{:?}", told.patches);
         let extra = told.extra.as_ref().unwrap();
         assert_eq!((extra.excerpt, extra.device.as_deref()), (false, Some("a phone")));
-        let lost: Vec<(u32, u64, u64)> = extra.lost.iter().map(|l| (l.cpu, l.overrun, l.dropped)).collect();
-        assert_eq!(lost, [(2, 3, 3)]);
+        let lost: Vec<(Cpu, u64, u64)> = extra.lost.iter().map(|l| (l.cpu, l.overrun, l.dropped)).collect();
+        assert_eq!(lost, [(Cpu(2), 3, 3)]);
     }
 
     #[test]
@@ -594,7 +594,7 @@ mod tests {
     #[test]
     fn pages_that_a_reader_did_not_take_are_counted_as_unsent() {
         let (session, _) = session(|output| {
-            output.untaken = Some(2);
+            output.untaken = Some(Cpu(2));
             output.state = FinalState::Cut;
         });
         let summary = finished(session, true);

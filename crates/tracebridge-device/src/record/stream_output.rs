@@ -12,6 +12,7 @@ use std::rc::Rc;
 use super::RecordError;
 use super::capture::{FinalState, FinishedOutput, RecordingOutput};
 use super::interruptible_writer::{InterruptibleWriter, WriteTimeout};
+use crate::ids::Cpu;
 use crate::trace_dat::recorder_stream::{FrameKind, HeadInfo, MAGIC, frame_head};
 use crate::trace_dat::{DatHead, RecorderInfo, Slot};
 
@@ -25,7 +26,7 @@ pub(crate) struct StreamOutput {
     /// The rest of a frame that the reader has not taken yet.
     rest: Vec<u8>,
     /// The CPU whose pages the rest belongs to.
-    rest_of: Option<u32>,
+    rest_of: Option<Cpu>,
     /// Whether the stream ends here, without its last frames.
     given_up: bool,
 }
@@ -61,14 +62,14 @@ impl StreamOutput {
             extra: (header.extra.at, header.extra.len as u64),
         };
         let info = info.encode();
-        let head = frame_head(FrameKind::Head, 0, info.len() + header.bytes.len());
+        let head = frame_head(FrameKind::Head, Cpu(0), info.len() + header.bytes.len());
         stream.send(None, &[&MAGIC[..], &head, &info, &header.bytes])?;
         Ok(stream)
     }
 
     /// Sends the parts of a frame, after the rest of the frame before. If the reader takes only a beginning,
     /// the rest is kept, and the error is [`RecordError::Stalled`].
-    fn send(&mut self, cpu: Option<u32>, parts: &[&[u8]]) -> Result<(), RecordError> {
+    fn send(&mut self, cpu: Option<Cpu>, parts: &[&[u8]]) -> Result<(), RecordError> {
         if self.given_up {
             return Ok(());
         }
@@ -115,14 +116,14 @@ impl StreamOutput {
         }
     }
 
-    fn frame(&mut self, kind: FrameKind, cpu: u32, first: &[u8], rest: &[u8]) -> Result<(), RecordError> {
+    fn frame(&mut self, kind: FrameKind, cpu: Cpu, first: &[u8], rest: &[u8]) -> Result<(), RecordError> {
         let head = frame_head(kind, cpu, first.len() + rest.len());
         self.send((kind == FrameKind::Pages).then_some(cpu), &[&head, first, rest])
     }
 }
 
 impl RecordingOutput for StreamOutput {
-    fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), RecordError> {
+    fn pages(&mut self, cpu: Cpu, pages: &[u8]) -> Result<(), RecordError> {
         self.pages_bytes += pages.len() as u64;
         self.frame(FrameKind::Pages, cpu, &[], pages)
     }
@@ -149,14 +150,14 @@ impl RecordingOutput for StreamOutput {
         Ok(())
     }
 
-    fn give_up(&mut self) -> Option<u32> {
+    fn give_up(&mut self) -> Option<Cpu> {
         self.given_up = true;
         self.rest_of
     }
 
     fn patch(&mut self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, RecordError> {
         let (bytes, fits) = slot.fit(text, padding);
-        self.frame(FrameKind::Patch, 0, &slot.at.to_le_bytes(), &bytes)?;
+        self.frame(FrameKind::Patch, Cpu(0), &slot.at.to_le_bytes(), &bytes)?;
         Ok(fits)
     }
 
@@ -176,7 +177,7 @@ impl RecordingOutput for StreamOutput {
     ) -> Result<FinishedOutput, RecordError> {
         let extra = RecorderInfo { complete: true, ..extra };
         let text = extra.to_json(self.extra.len);
-        match self.frame(FrameKind::End, 0, &[], &text) {
+        match self.frame(FrameKind::End, Cpu(0), &[], &text) {
             Err(RecordError::Stalled) => self.given_up = true,
             sent => sent?,
         }

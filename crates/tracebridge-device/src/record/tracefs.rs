@@ -11,6 +11,7 @@ use nix::unistd::{AccessFlags, access};
 use serde::{Deserialize, Serialize};
 
 use super::RecordError;
+use crate::ids::Cpu;
 use crate::markers::TRACEFS_PLACES;
 use crate::step_log::{self, ShortValue, print_step};
 
@@ -232,8 +233,8 @@ impl Tracefs {
 
     /// The CPUs that have a ring buffer, in ascending order. A CPU that is offline now is among them if it
     /// was ever online.
-    pub(crate) fn cpus(&self) -> Result<Vec<u32>, RecordError> {
-        let mut cpus: Vec<u32> =
+    pub(crate) fn cpus(&self) -> Result<Vec<Cpu>, RecordError> {
+        let mut cpus: Vec<Cpu> =
             self.list("per_cpu")?.iter().filter_map(|n| n.strip_prefix("cpu")?.parse().ok()).collect();
         cpus.sort_unstable();
         Ok(cpus)
@@ -345,7 +346,7 @@ mod tests {
             fs::create_dir_all(dir.path().join("per_cpu").join(cpu)).unwrap();
         }
         let tracefs = Tracefs::find(Some(dir.path())).unwrap();
-        assert_eq!(tracefs.cpus().unwrap(), [2, 10]);
+        assert_eq!(tracefs.cpus().unwrap(), [Cpu(2), Cpu(10)]);
         let (all, chosen) = tracefs.choices("trace_clock").unwrap();
         assert_eq!((all.len(), chosen.as_deref()), (3, Some("global")));
     }

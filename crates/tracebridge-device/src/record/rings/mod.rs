@@ -22,7 +22,7 @@ use super::capture::RecordingOutput;
 use super::{RecordError, Tracefs};
 use crate::clock::Clock;
 use crate::ftrace::PageLayout;
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::markers::MAX_LEN;
 use crate::step_log::print_step;
 use crate::trace_dat::recording_summary::RingsSummary;
@@ -83,7 +83,7 @@ pub(super) struct Rings {
 impl Rings {
     /// Gets ready to read rings into the entry `cpu` of the table of CPUs. `None` where the clock of the
     /// recording gives markers no time.
-    pub(super) fn begin(tracefs: &Tracefs, clock: Clock, layout: PageLayout, cpu: u32) -> Option<Rings> {
+    pub(super) fn begin(tracefs: &Tracefs, clock: Clock, layout: PageLayout, cpu: Cpu) -> Option<Rings> {
         let times = RingTimes::begin(clock, tracefs)?;
         let stamp = times.stamp;
         let now = Instant::now();
@@ -343,7 +343,7 @@ mod tests {
             data_offset: 16,
             size: 4096,
         };
-        let rings = Rings::begin(&tracefs, Clock::Boottime, layout, 1).unwrap();
+        let rings = Rings::begin(&tracefs, Clock::Boottime, layout, Cpu(1)).unwrap();
         (dir, rings)
     }
 

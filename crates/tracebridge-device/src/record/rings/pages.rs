@@ -4,7 +4,7 @@
 
 use crate::ftrace::page_writer::PageWriter;
 use crate::ftrace::{CommonFields, Endian, EventFormat, FieldSlot, PageLayout, builtin_formats};
-use crate::ids::Tid;
+use crate::ids::{Cpu, Tid};
 use crate::record::capture::RecordingOutput;
 use crate::record::{RecordError, Tracefs};
 
@@ -84,7 +84,7 @@ pub(super) struct MarkerPages {
     writer: PageWriter,
     page_bytes: usize,
     /// The entry of the table of CPUs that the pages belong to.
-    cpu: u32,
+    cpu: Cpu,
     record: PrintRecord,
     batch: Vec<u8>,
     /// Offset of the first aligned byte of `batch`.
@@ -146,7 +146,7 @@ impl PrintRecord {
 }
 
 impl MarkerPages {
-    pub(super) fn new(tracefs: &Tracefs, layout: PageLayout, cpu: u32) -> MarkerPages {
+    pub(super) fn new(tracefs: &Tracefs, layout: PageLayout, cpu: Cpu) -> MarkerPages {
         debug_assert_eq!(layout.endian, Endian::NATIVE);
         let page_bytes = layout.size as usize;
         let batch = vec![0; BATCH_PAGES * page_bytes + BATCH_ALIGN];
