@@ -262,3 +262,31 @@ fn launch_json(launch: &Launch, people: &People, start: u64) -> Value {
 pub(super) fn frame_summaries(measured: &Measured) -> Value {
     json!(summarize(&measured.frames))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::MethodThread;
+    use crate::tracks::{Task, Tasks, TrackSink};
+
+    #[test]
+    fn an_event_of_a_thread_that_is_not_known_is_on_no_thread_of_a_method_trace() {
+        let mut page = PageCollector::default();
+        let thread = MethodThread {
+            index: 0,
+            tid: None,
+            tgid: None,
+            name: "pool".into(),
+            trace_id: 1,
+            doubt: None,
+            edge_cost_ns: 0,
+        };
+        page.method_thread(&thread, String::new());
+        let unknown = Task { tid: Tid::UNKNOWN, tgid: None };
+        page.instant(&Tasks::default(), unknown, 5, b"instant").unwrap();
+        let people = People::new(&page);
+        let threads: Vec<_> = people.threads.iter().map(|thread| (thread.tid, &*thread.name)).collect();
+        assert_eq!(threads, [(None, ""), (None, "pool")]);
+        assert_ne!(people.kernel_thread(Tid::UNKNOWN), people.thread(PageThreadId::of_methods(&thread)));
+    }
+}

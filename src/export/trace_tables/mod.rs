@@ -10,7 +10,7 @@ mod sink;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use self::sink::TableSink;
+use self::sink::{TableSink, kernel_utid};
 use crate::clock::Clock;
 use crate::formats::input::Input;
 use crate::formats::{Damage, Event, EventType, Head, Order, Sink, SinkAdapter};
@@ -179,7 +179,7 @@ impl TableSink<'_> {
         }
         let mut tids = std::mem::take(&mut self.tids);
         tids.extend(tasks.threads.sorted().into_iter().map(|(tid, _)| tid));
-        let of_kernel = tids.iter().map(|tid| i64::from(*tid));
+        let of_kernel = tids.iter().map(|tid| kernel_utid(*tid));
         let utids: BTreeSet<i64> = of_kernel.chain(of_trace.keys().copied()).collect();
         for number in utids {
             let traced = of_trace.get(&number).copied();

@@ -124,6 +124,13 @@ pub fn utid(thread: &MethodThread) -> i64 {
     thread.tid.map_or(-1 - i64::from(thread.index), i64::from)
 }
 
+/// The same of a thread that the kernel names. One whose id is not known gets a number below those of the
+/// threads of method traces.
+pub(super) fn kernel_utid(tid: Tid) -> i64 {
+    let number = i64::from(tid);
+    if tid >= Tid::IDLE { number } else { number - (1 << 32) }
+}
+
 /// An asynchronous slice that has begun.
 pub(super) struct OpenAsync {
     id: u64,
@@ -201,7 +208,7 @@ impl<'r> TableSink<'r> {
     /// The thread's number in the tables.
     fn utid(&mut self, tid: Tid) -> i64 {
         self.tids.insert(tid);
-        tid.into()
+        kernel_utid(tid)
     }
 
     /// Makes a row of a kernel event as it was recorded, where these rows are wanted.
@@ -417,7 +424,7 @@ impl TrackSink for TableSink<'_> {
 
     fn state(&mut self, _: &Tasks, thread: Task, state: &ThreadState) -> io::Result<()> {
         let utid = self.utid(thread.tid);
-        let waker = state.waker.map(|tid| self.utid(tid));
+        let waker = state.waker.filter(|tid| *tid >= Tid::IDLE).map(|tid| self.utid(tid));
         self.rows.push(
             TableId::ThreadState,
             [
@@ -550,6 +557,7 @@ impl TrackSink for TableSink<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ftrace::task_state::TaskState;
 
     #[test]
     fn the_exclusive_time_of_a_slice_is_without_the_slices_in_it() {
@@ -566,6 +574,28 @@ mod tests {
         assert_eq!(slices.end(&7, 5), Some(ended(3, Some(0), 1, 5)));
         assert_eq!(slices.end(&7, 100), Some(ended(0, None, 0, 70)));
         assert_eq!(slices.end(&7, 1), None);
+    }
+
+    #[test]
+    fn a_thread_that_is_not_known_is_none_of_a_method_trace_and_wakes_nobody() {
+        let last = MethodThread {
+            index: u32::MAX,
+            tid: None,
+            tgid: None,
+            name: "pool".into(),
+            trace_id: 1,
+            doubt: None,
+            edge_cost_ns: 0,
+        };
+        assert!(kernel_utid(Tid::UNKNOWN) < utid(&last));
+        assert_eq!((kernel_utid(Tid(7)), utid(&MethodThread { tid: Some(Tid(7)), ..last })), (7, 7));
+        let mut rows = TraceRows::new("trace", None, ".".as_ref());
+        let mut sink = TableSink::new(&mut rows, LargeTables::default());
+        let woken = Task { tid: Tid(7), tgid: None };
+        let waker = Some(Tid::UNKNOWN);
+        let state = ThreadState { state: TaskState::Sleeping, span: at(5), cpu: None, waker };
+        sink.state(&Tasks::default(), woken, &state).unwrap();
+        assert_eq!(sink.tids, BTreeSet::from([Tid(7)]));
     }
 
     #[test]
