@@ -304,8 +304,11 @@ impl Recording<'_> {
             return self.session.finish_rings();
         }
         // While tracing is on, reading makes events of its own, and would not end.
-        let limit = if is_tracing_off { ReadLimit::Empty } else { ReadLimit::Bytes(self.buffer_kb * 1024) };
-        self.session.drain(limit)
+        if !is_tracing_off {
+            return self.session.drain(ReadLimit::Bytes(self.buffer_kb * 1024));
+        }
+        self.session.drain(ReadLimit::Empty)?;
+        self.session.drain_late_events()
     }
 
     /// Puts the kernel's settings back, completes the output, and returns the summary.

@@ -28,6 +28,10 @@ use crate::trace_dat::{
     no_event_of, option,
 };
 
+/// So often it is looked for events that are written late, and so long between two looks.
+const LATE_ROUNDS: u32 = 40;
+const LATE_PAUSE: Duration = Duration::from_millis(5);
+
 /// A trace buffer that is being read into an output.
 pub(super) struct RecordingSession {
     tracefs: Tracefs,
@@ -162,6 +166,24 @@ impl RecordingSession {
         let all: Vec<usize> = (0..self.cpu_count()).collect();
         self.read_cpus(&all, limit)?;
         self.finish_rings()
+    }
+
+    /// Moves the events whose writers were in the middle of them when tracing was switched off. No thread
+    /// interrupts a writer, but the processor of a virtual machine may wait for its turn at any moment.
+    pub(crate) fn drain_late_events(&mut self) -> Result<(), RecordError> {
+        for _ in 0..LATE_ROUNDS {
+            let has_event = |cpu: &usize| {
+                let stats = CpuStats::read(&self.tracefs, self.cpus.readers[*cpu].count.cpu);
+                stats.is_ok_and(|stats| stats.entries > 0)
+            };
+            let late: Vec<usize> = (0..self.cpu_count()).filter(has_event).collect();
+            if late.is_empty() {
+                break;
+            }
+            std::thread::sleep(LATE_PAUSE);
+            self.read_cpus(&late, ReadLimit::Empty)?;
+        }
+        Ok(())
     }
 
     /// Whether a CPU has dropped events because its buffer is full.
