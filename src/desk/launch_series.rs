@@ -19,6 +19,8 @@ use crate::android::methods_refused;
 use crate::export::convert::ConvertError;
 use crate::export::launches::{LaunchComparison, LaunchSet, MeasuredLaunch};
 
+const NOTHING_LAUNCHED: &str = "nothing was launched";
+
 /// The launches that are asked for.
 #[derive(Debug, Clone)]
 pub struct LaunchSeriesRequest {
@@ -84,6 +86,8 @@ struct LaunchedApp {
     rights: Option<AppRights>,
     set: LaunchSet,
     failed: u32,
+    /// Those of the failed launches of which Android started nothing.
+    not_launched: u32,
 }
 
 impl LaunchedApp {
@@ -95,6 +99,7 @@ impl LaunchedApp {
             rights: None,
             set: LaunchSet::default(),
             failed: 0,
+            not_launched: 0,
         }
     }
 
@@ -187,9 +192,17 @@ impl LaunchSeries<'_> {
                         results.add(&app.app, run, outcome, took);
                         app.set.launches.push(*launch);
                     }
-                    Ok(LaunchRun::Refused(outcome)) => {
-                        results.add(&app.app, run, outcome, None);
+                    Ok(LaunchRun::Refused(mut outcome)) => {
                         app.failed += 1;
+                        app.not_launched += 1;
+                        if is_single {
+                            let output = output.display();
+                            let meanwhile =
+                                format!("{NOTHING_LAUNCHED}: {output} is what was recorded meanwhile");
+                            outcome.text.push(LineKind::Note, &meanwhile);
+                        }
+                        let took = (!is_single).then(|| NOTHING_LAUNCHED.to_owned());
+                        results.add(&app.app, run, outcome, took);
                     }
                     Ok(LaunchRun::CutOff(output)) => {
                         results.cut_off = output;
@@ -243,12 +256,9 @@ impl LaunchSeries<'_> {
         };
         say_without_frame_timeline(&mut outcome, recorder, &target.device);
         if let Some(reason) = outcome.json["not_launched"].as_str().map(str::to_owned) {
-            let meanwhile =
-                format!("nothing was launched: {} is what was recorded meanwhile", output.display());
             // The reason is said once: as the first line.
             outcome.text.retain(|line| !line.ends_with(&reason));
-            outcome.text.put_before(&format!("nothing was launched: {reason}"));
-            outcome.text.push(LineKind::Note, &meanwhile);
+            outcome.text.put_before(&format!("{NOTHING_LAUNCHED}: {reason}"));
             return Ok(LaunchRun::Refused(outcome));
         }
         if outcome.completeness == Completeness::Failed && self.is_ended() {
@@ -400,7 +410,9 @@ impl SeriesStatistics {
             if app.failed > 0 && !is_single {
                 let launches =
                     if app.failed == 1 { "1 launch".to_owned() } else { format!("{} launches", app.failed) };
-                lines.push(format!("  {launches} failed"));
+                let has_none = app.set.launches.is_empty() && app.not_launched == app.failed;
+                let head = if has_none { format!("{NOTHING_LAUNCHED}: ") } else { "  ".to_owned() };
+                lines.push(format!("{head}{launches} failed"));
             }
             let mut object = app.set.to_json();
             object["app"] = json!(app.app);

@@ -459,9 +459,24 @@ fn where_am_starts_nothing_that_is_said_first_and_last() {
     let json: Value = serde_json::from_str(&phone.launch("sched --json -o y.pftrace", 1)).unwrap();
     assert!(json["not_launched"].as_str().unwrap().contains("Error type 3"), "{json}");
     assert_eq!(json["launch"], Value::Null, "{json}");
-    // Of a series each launch that failed is counted.
+    // Of a series each launch that failed has a line, and the reason is said once.
     let said = phone.launch("sched -n 2 -o z.pftrace", 1);
-    assert!(said.contains("  2 launches failed"), "{said}");
+    assert!(said.starts_with(refusal) && said.matches("does not exist").count() == 1, "{said}");
+    for run in 1..3 {
+        let line = format!("\nz-{run}.pftrace (perfetto, ");
+        let line = said.split(&line).nth(1).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        assert!(line.ends_with("): nothing was launched"), "{said}");
+    }
+    assert_eq!(said.lines().last(), Some("nothing was launched: 2 launches failed"), "{said}");
+    assert!(said.lines().count() < 12, "{said}");
+    // One of three fails.
+    let am = phone.here.join("bin/am");
+    let gone = phone.here.join("gone").display().to_string();
+    let script = fs::read_to_string(&am).unwrap();
+    fs::write(&am, script.replace(&format!("[ -e {gone} ]"), &format!("rm {gone} 2>/dev/null"))).unwrap();
+    let said = phone.launch("sched -n 3 -o w.pftrace", 1);
+    assert_eq!(said.matches("): nothing was launched\n").count(), 1, "{said}");
+    assert!(said.contains("\n2 launches, ") && said.ends_with("  1 launch failed\n"), "{said}");
 }
 
 #[test]
