@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use support::schemas::Documents;
 use support::{Child, Command, Ran};
 
 use crate::adb::{self, DIR, Device};
@@ -160,9 +161,15 @@ fn the_flight_recorder_is_dumped_stopped_and_cleaned_away() {
     let dir = adb::scratch();
     let before = unusual(&device);
     let dir = dir.path();
-    expect(0, &device, dir, &["start", "sched"]);
+    let unknown = expect(1, &device, dir, &["start", "sched", "no/such"]);
+    assert!(unknown.stderr.contains("does not exist in this kernel (--lenient leaves it out)"), "{unknown}");
+    expect(0, &device, dir, &["start", "sched", "no/such", "--lenient"]);
+    let twice = expect(1, &device, dir, &["start", "sched"]);
+    assert!(twice.stderr.contains("end it with `tracebridge adb stop`"), "{twice}");
     expect(0, &device, dir, &["mark", "instant", "it's $(id)"]);
-    expect(0, &device, dir, &["dump", "-o", "d.dat"]);
+    let dumped = expect(0, &device, dir, &["dump", "-o", "d.dat"]);
+    // A dump takes no time.
+    assert!(dumped.stdout.contains(" events on ") && !dumped.stdout.contains(" s on "), "{dumped}");
     expect(0, &device, dir, &["stop", "-o", "s.pftrace"]);
     for file in ["d.dat", "s.pftrace"] {
         assert!(json(&["info", "--json"], &[&dir.join(file)])["events"].as_u64() > Some(10), "{file}");
@@ -173,6 +180,36 @@ fn the_flight_recorder_is_dumped_stopped_and_cleaned_away() {
     expect(0, &device, dir, &["clean"]);
     assert_eq!(device.run(&format!("ls -d {DIR}/tracebridge {DIR}/tracebridge.d 2>/dev/null || true")), "");
     assert_clean(&device, before);
+    reset(&device);
+}
+
+#[test]
+fn what_adb_prints_as_json_of_a_device_has_the_form_of_the_published_schema() {
+    let Some(device) = Device::attached() else { return };
+    let Some(mut documents) = Documents::new() else { return };
+    let Some(_android) = FakeAndroid::install(&device, &["am", "cmd"], &[]) else { return };
+    let app = device.program(device.abi(), "reference_app");
+    device.run(&format!("cp {app} {DIR}/reference_app"));
+    let dir = adb::scratch();
+    let lines = [
+        "record sched -t 100ms -o r.dat",
+        "record sched -t 100ms --stream -o s.dat",
+        "start sched",
+        "mark instant x",
+        "dump -o d.dat",
+        "stop -o s.pftrace",
+        "doctor",
+        "list",
+        "launch com.example.app sched -o one.dat",
+        "launch com.example.app sched -n 2 -o two.dat",
+    ];
+    for line in lines {
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let words: Vec<&str> = [name, "--json"].into_iter().chain(rest.split_whitespace()).collect();
+        documents.add("adb", &mut command(device.serial(), dir.path(), &words));
+    }
+    assert_eq!(documents.check(), lines.len());
+    device.run(&format!("rm {DIR}/reference_app"));
     reset(&device);
 }
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs/schemas"
 
@@ -25,11 +26,13 @@ def closed(schema):
     return out
 
 
-validators = {}
-for path in SCHEMAS.glob("*.json"):
-    schema = json.loads(path.read_text())
+schemas = {path.name: json.loads(path.read_text()) for path in SCHEMAS.glob("*.json")}
+for schema in schemas.values():
     Draft202012Validator.check_schema(schema)
-    validators[path.stem] = Draft202012Validator(closed(schema))
+# Schemas refer to each other by their files' names.
+named = {name: {"$id": name, **closed(schema)} for name, schema in schemas.items()}
+registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in named.items())
+validators = {Path(name).stem: Draft202012Validator(schema, registry=registry) for name, schema in named.items()}
 
 count = 0
 for line in sys.stdin:

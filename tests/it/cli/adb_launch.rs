@@ -536,10 +536,35 @@ fn a_series_that_is_ended_while_a_recorder_starts_keeps_the_launches_before() {
 fn what_adb_prints_as_json_has_the_form_of_the_published_schema() {
     let Some(mut documents) = Documents::new() else { return };
     let Some(phone) = Phone::new(&FIFTEEN, "profileable") else { return };
-    for words in [&["list", "--json"][..], &["stop", "--json"], &["mark", "--json", "instant", "x"]] {
-        documents.add_if_any("adb", &mut phone.desk.adb(words));
+    let mut check = |line: &str| {
+        documents.add("adb", &mut phone.desk.adb(&line.split(' ').collect::<Vec<_>>()));
+    };
+    for line in [
+        "devices --json",
+        "push --json",
+        "list --json",
+        "doctor --json",
+        "record sched -t 50ms -o record.pftrace --json",
+        "launch com.app --settle 0 sched -o one.pftrace --json",
+        "launch com.app --settle 0 sched -n 2 -o two.pftrace --json",
+        "launch com.app --settle 0 sched --against com.app -o both.pftrace --json",
+        "profile start com.app --json",
+        "profile stop com.app -o methods.trace --json",
+        "pull --json",
+        "pull --resume --json",
+    ] {
+        check(line);
     }
-    assert!(documents.check() >= 2);
+    // Each of these fails without a tracefs, and says so.
+    for line in ["start sched --json", "dump -o x.dat --json", "stop --json", "mark --json instant x"] {
+        check(line);
+    }
+    fs::write(phone.here.join("gone"), "").unwrap();
+    check("launch com.app --settle 0 sched -o none.pftrace --json");
+    fs::write(phone.here.join("file"), "of the device").unwrap();
+    check("pull file --json");
+    check("clean --json");
+    assert_eq!(documents.check(), 19);
 }
 
 #[test]
