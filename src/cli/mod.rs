@@ -9,7 +9,7 @@ pub(crate) mod host;
 use std::process::ExitCode;
 
 use clap::{FromArgMatches, Parser, Subcommand};
-use tracebridge_core::cli::{ABOUT, exit, finish, recording_flags, units};
+use tracebridge_core::cli::{ABOUT, exit, finish, recording_flags, tips, units};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use tracebridge_device::{DeviceCommand, ProgramFlags};
 

@@ -15,6 +15,11 @@ const COMMANDS: [(&str, &str); 9] = [
     ("stop", "adb stop"),
 ];
 
+/// The host's command that does the same as this command of the device.
+pub fn host_command(command: &str) -> Option<&'static str> {
+    COMMANDS.iter().find(|(device, _)| *device == command).map(|(_, host)| *host)
+}
+
 /// A message of a device with the commands that its reader would call: "`tracebridge stop`" is "`tracebridge
 /// adb stop`" on the host. One without end is cut.
 pub fn host_hints(message: &str) -> String {
@@ -25,8 +30,7 @@ pub fn host_hints(message: &str) -> String {
         text += "`tracebridge ";
         let end = part.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(part.len());
         let (command, rest) = part.split_at(end);
-        let host = COMMANDS.iter().find(|(device, _)| *device == command).map(|(_, host)| *host);
-        text += host.unwrap_or(command);
+        text += host_command(command).unwrap_or(command);
         // `clean` puts everything back.
         text += if command == "restore" { rest.trim_start_matches(" --flight") } else { rest };
     }

@@ -26,7 +26,7 @@ pub use device::abandon_all;
 pub use device_command::{mark, report, start_flight_recorder, stop_flight_recorder};
 pub use device_list::{DeviceDetails, ListedDevice, list_devices};
 pub use error::DeskError;
-pub use host_hints::host_hints;
+pub use host_hints::{host_command, host_hints};
 pub use install::{clean, push};
 pub use launch_series::{LaunchSeriesRequest, RecordedLaunches, compare_recorded, launch};
 pub use method_trace::{ProfilerRequest, start_profiler, stop_profiler};

@@ -7,7 +7,9 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::command_line;
+use crate::cli::tips::without_escapes;
 use crate::console::complain;
+use crate::desk::host_command;
 use crate::formats::input::Input;
 use crate::formats::{self, FormatId};
 
@@ -69,22 +71,30 @@ fn with_true_tips(mut error: clap::Error, program: &Command, words: &[String]) -
         Some(ContextValue::String(word)) => Some(word.clone()),
         _ => None,
     };
+    let similar = context(ContextKind::SuggestedArg);
     match (error.kind(), context(ContextKind::InvalidArg), context(ContextKind::InvalidSubcommand)) {
         (ErrorKind::UnknownArgument, Some(word), _)
             if word.starts_with('-') && !Path::new(&word).exists() =>
         {
+            error = without_escapes(error);
             let mut tips = match error.remove(ContextKind::Suggested) {
                 Some(ContextValue::StyledStrs(tips)) => tips,
                 _ => Vec::new(),
             };
-            tips.retain(|tip| !tip.to_string().starts_with("to pass "));
-            tips.extend(tip_for_argument(&word, program, words).map(StyledStr::from));
+            let tip = tip_for_argument(&word, program, words);
+            // clap finds `--all` similar to `--kallsyms`.
+            if tip.is_some() || similar.is_some_and(|similar| !begins_alike(&similar, &word)) {
+                error.remove(ContextKind::SuggestedArg);
+            }
+            tips.extend(tip.map(StyledStr::from));
             if !tips.is_empty() {
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
             }
         }
         (ErrorKind::InvalidSubcommand, _, Some(name))
-            if words.first() == Some(&name) && adb_command(program, &name).is_some() && !is_path(&name) =>
+            if words.first() == Some(&name)
+                && (adb_command(program, &name).is_some() || host_command(&name).is_some())
+                && !is_path(&name) =>
         {
             error.remove(ContextKind::SuggestedSubcommand);
             let tip = StyledStr::from(device_tip(&name));
@@ -110,10 +120,26 @@ fn tip_for_argument(word: &str, program: &Command, words: &[String]) -> Option<S
         let given = &words[at - 1];
         return Some(format!("'{given}' takes <{value}>, which does not begin with '-'"));
     }
+    let name = command.get_name();
+    // As `adb -s SERIAL COMMAND` has it.
+    if name == "adb" && depth == 1 {
+        let behind = words[at..].iter().find_map(|given| command.find_subcommand(given.as_str()));
+        let takes = |inner: &Command| option_or_switch(inner, word);
+        let is_taken = behind.map_or_else(|| command.get_subcommands().any(takes), takes);
+        let behind = behind.map_or("COMMAND", Command::get_name);
+        let tip = || format!("'{word}' stands behind the command: `tracebridge adb {behind} {word} …`");
+        return is_taken.then(tip);
+    }
     // A command of the device, typed on the host with a flag of the host's.
-    let on_host = adb_command(program, command.get_name()).filter(|_| depth == 1)?;
-    let has_flag = option_or_switch(on_host, word);
-    (is_device_command(command.get_name()) && has_flag).then(|| device_tip(command.get_name()))
+    let on_host = host_command(name).filter(|_| depth == 1)?;
+    let has_flag = option_or_switch(adb_command(program, on_host.strip_prefix("adb ")?)?, word);
+    has_flag.then(|| device_tip(name))
+}
+
+/// Whether two options begin with the same letter.
+fn begins_alike(one: &str, other: &str) -> bool {
+    let letter = |option: &str| option.trim_start_matches('-').chars().next();
+    letter(one) == letter(other)
 }
 
 /// The command of `adb` that does for an attached device what the command of this name does on a device.
@@ -121,8 +147,12 @@ fn adb_command<'c>(program: &'c Command, name: &str) -> Option<&'c Command> {
     program.find_subcommand("adb")?.find_subcommand(name)
 }
 
+/// Where somebody at the host finds a command of the device, or of `adb`.
 fn device_tip(name: &str) -> String {
-    format!("`{name}` runs on a device; from here: `tracebridge adb {name}`")
+    match host_command(name) {
+        Some(host) => format!("`{name}` runs on a device; from here: `tracebridge {host}`"),
+        None => format!("`{name}` is a command for attached devices: `tracebridge adb {name}`"),
+    }
 }
 
 /// The option of the command that is given so, if it takes a value.
@@ -141,16 +171,6 @@ fn is_given_as(arg: &clap::Arg, given: &str) -> bool {
         Some(long) => arg.get_long() == Some(long),
         None => short.is_some() && arg.get_short() == short,
     }
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn is_device_command(name: &str) -> bool {
-    <tracebridge_device::DeviceCommand as clap::Subcommand>::has_subcommand(name)
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn is_device_command(_: &str) -> bool {
-    false
 }
 
 #[cfg(test)]
@@ -176,23 +196,37 @@ mod tests {
                 "tip: `record` runs on a device; from here: `tracebridge adb record`",
             ),
             ("launch --open com.a", "tip: `launch` runs on a device; from here: `tracebridge adb launch`"),
+            ("restore --serial S1", "tip: `restore` runs on a device; from here: `tracebridge adb clean`"),
+            ("devices", "tip: `devices` is a command for attached devices: `tracebridge adb devices`"),
+            ("push -s S1", "tip: `push` is a command for attached devices: `tracebridge adb push`"),
             ("record sched -t -3", "tip: '-t' takes <TIME>, which does not begin with '-'"),
             ("adb record sched -t -3", "tip: '-t' takes <TIME>, which does not begin with '-'"),
             ("info --jsn x", "tip: a similar argument exists: '--json'"),
+            ("adb -s S1 record sched", "tip: '-s' stands behind the command: `tracebridge adb record -s …`"),
+            ("adb --all", "tip: '--all' stands behind the command: `tracebridge adb COMMAND --all …`"),
         ] {
             let answer = answer(&program, line);
             assert!(answer.contains(tip) && !answer.contains("use '--"), "{line}: {answer}");
         }
-        let answer = answer(&program, "convert -Y x.dat");
-        assert!(!answer.contains("tip:"), "{answer}");
+        for (line, tips) in [
+            ("convert -Y x.dat", 0),
+            ("dump --open", 0),
+            ("launch --root com.a", 1),
+            ("adb -s S1 devices", 0),
+        ] {
+            let answer = answer(&program, line);
+            assert_eq!(answer.matches("tip:").count(), tips, "{line}: {answer}");
+        }
     }
 
     #[test]
     fn where_no_device_commands_are_their_names_lead_to_those_of_adb() {
-        let answer = answer(&host_command_line(), "record sched -t 3");
-        assert!(
-            answer.contains("tip: `record` runs on a device; from here: `tracebridge adb record`"),
-            "{answer}"
-        );
+        for (line, tip) in [
+            ("record sched -t 3", "tip: `record` runs on a device; from here: `tracebridge adb record`"),
+            ("restore", "tip: `restore` runs on a device; from here: `tracebridge adb clean`"),
+        ] {
+            let answer = answer(&host_command_line(), line);
+            assert!(answer.contains(tip), "{line}: {answer}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod exit;
 pub mod recording_flags;
+pub mod tips;
 pub mod units;
 
 pub use exit::{Exit, finish};

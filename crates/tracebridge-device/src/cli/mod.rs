@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use tracebridge_core::cli::tips::without_escapes;
 use tracebridge_core::cli::{ABOUT, Exit, exit, finish, recording_flags, units};
 
 use crate::android::use_android_root;
@@ -59,6 +60,7 @@ pub fn main() -> ExitCode {
             finish(command.run())
         }
         Err(error) => {
+            let error = without_escapes(error);
             let _ = error.print();
             if error.use_stderr() { Exit::Usage.into() } else { Exit::Complete.into() }
         }
