@@ -59,7 +59,12 @@ pub fn stop_profiler(
 ) -> Result<Vec<DeviceResult>, DeskError> {
     check_process_name(app)?;
     if !is_method_trace(output) {
-        check_output(output)?;
+        check_output(output).map_err(|error| match error {
+            DeskError::UnknownEnding { output, endings } => {
+                DeskError::UnknownEnding { output, endings: format!(".trace {endings}") }
+            }
+            other => other,
+        })?;
     }
     targets.on_each(ui, |target| stop(app, output, &target))
 }

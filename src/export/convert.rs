@@ -403,7 +403,8 @@ pub enum ConvertError {
     /// The output would be empty: its format holds none of the data of the inputs.
     #[error(
         "{format} has no place for {data}, and the inputs hold nothing else: nothing is written. Outputs that \
-         hold {data}: {}",
+         hold {}: {}",
+        data_kind.name(),
         formats_that_hold(*.data_kind)
     )]
     NothingToHold {

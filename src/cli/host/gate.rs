@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::Parser;
 
 use super::dataset::tag;
+use super::endings::check_ending;
 use super::merge::conversion_error;
 use super::progress_bar::ProgressBar;
 use super::{MemoryArgs, all_files};
@@ -84,8 +85,17 @@ pub struct GateArgs {
 pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     let reports: Vec<&Path> =
         [&args.markdown, &args.junit, &args.html].into_iter().flatten().map(PathBuf::as_path).collect();
-    let inputs: Vec<&Path> = args.baseline.iter().chain(&args.candidate).map(PathBuf::as_path).collect();
+    let paths = args.baseline.iter().chain(&args.candidate);
+    let inputs = all_files(paths.filter(|path| !dataset::is_dataset(path)))?;
+    let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
     check_distinct(&inputs, &reports).map_err(|error| UsageError::from(error.to_string()))?;
+    for (option, path, what, endings) in [
+        ("--markdown", &args.markdown, "the judgement is Markdown", &[".md", ".markdown", ".txt"][..]),
+        ("--junit", &args.junit, "a JUnit report is XML", &[".xml"]),
+        ("--html", &args.html, "the page is HTML", &[".html", ".htm"]),
+    ] {
+        path.as_deref().map_or(Ok(()), |path| check_ending(option, path, what, endings))?;
+    }
     let create = |path: &Option<PathBuf>| path.as_deref().map(Report::create).transpose();
     let reports = [create(&args.markdown)?, create(&args.junit)?, create(&args.html)?];
     let mut selection = Selection::new(&args.fail_if);

@@ -192,7 +192,7 @@ fn run(
 fn is_tables(output: &OutputArgs) -> bool {
     match &output.format {
         Some(format) => format.trim_start_matches('.') == TABLES_FORMAT,
-        None => output.output.extension().is_some_and(|ending| ending == TABLES_FORMAT),
+        None => output.output.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(TABLES_FORMAT)),
     }
 }
 

@@ -2,9 +2,11 @@
 //! works on attached devices.
 
 mod adb;
+mod against;
 mod browser;
 mod dataset;
 mod dmtracedump;
+mod endings;
 mod gate;
 mod help;
 mod info;
@@ -172,7 +174,10 @@ fn files_in(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
     let found: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut files = found.with_context(|| path.display().to_string())?;
-    files.retain(|file| file.is_file() && !is_benchmark_metrics(file));
+    // What begins with a dot is the system's, or an output that is not complete.
+    let is_hidden =
+        |file: &Path| file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    files.retain(|file| file.is_file() && !is_hidden(file) && !is_benchmark_metrics(file));
     files.sort();
     anyhow::ensure!(!files.is_empty(), "{}: no files", path.display());
     Ok(files)
@@ -252,6 +257,15 @@ impl Messages {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_files_of_a_directory_are_no_inputs() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b.dat", "a.dat", ".DS_Store", ".a.dat.0123.part"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(files_in(dir.path()).unwrap(), ["a.dat", "b.dat"].map(|name| dir.path().join(name)));
+    }
 
     #[test]
     fn every_command_of_the_host_and_its_subcommands_have_the_flag() {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
+use super::against::AgainstArgs;
 use super::dmtracedump::ClockArg;
 use super::progress_bar::ProgressBar;
-use super::report::say_what_was_taken;
 use super::{MemoryArgs, Messages};
 use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
@@ -40,8 +40,8 @@ use crate::profile::{
     tracebridge profile release.trace --mapping mapping.txt --method 'com.example.*' --calls")]
 pub struct ProfileArgs {
     /// Method traces; each one is profiled by itself
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[arg(required_unless_present_any = ["against", "diff"], value_name = "TRACE")]
+    pub(super) traces: Vec<PathBuf>,
 
     /// The thing that one row stands for [default: method]
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Rows")]
@@ -91,12 +91,8 @@ pub struct ProfileArgs {
     pub(super) strict: bool,
     #[command(flatten)]
     pub(super) memory: MemoryArgs,
-    /// Compare with this earlier trace: show which rows are slower, faster, new or gone, largest change first
-    #[arg(long, value_name = "OLD")]
-    pub(super) against: Option<PathBuf>,
-    /// The older name of --against
-    #[arg(long, value_name = "OLD", conflicts_with = "against")]
-    pub(super) diff: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) against: AgainstArgs,
     /// Restore obfuscated names, inlined methods and lines from the mapping.txt of R8 or ProGuard
     #[arg(long, value_name = "FILE")]
     pub(super) mapping: Option<PathBuf>,
@@ -206,16 +202,14 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn run(args: ProfileArgs) -> anyhow::Result<Exit> {
-    if let Some(old) = &args.diff {
-        say_what_was_taken(std::slice::from_ref(old));
-    }
+    let earlier = args.against.one_old_file("profile", &args.traces)?.cloned();
     let bar = ProgressBar::of(&args.traces);
     let mut results = super::results(&bar);
     let mut messages = Messages::default();
     let mut message = |file: &str, text: &str| bar.beside_message(|| messages.say(file, text));
     let mut output = ProfileOutput { results: results.as_mut(), message: &mut message };
     let strict = args.strict;
-    let report = match profile::run(&args.into_request(), &mut output) {
+    let report = match profile::run(&args.into_request(earlier), &mut output) {
         Err(error) if error.is_usage() => return Err(UsageError::from(error.to_string()).into()),
         report => report?,
     };
@@ -228,13 +222,13 @@ pub fn run(args: ProfileArgs) -> anyhow::Result<Exit> {
 }
 
 impl ProfileArgs {
-    fn into_request(self) -> ProfileRequest {
+    fn into_request(self, earlier: Option<PathBuf>) -> ProfileRequest {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let has_window = self.from.is_some() || self.to.is_some();
         let window_ns = has_window.then(|| self.from.map_or(0, ns)..self.to.map_or(u64::MAX, ns));
         ProfileRequest {
             traces: self.traces,
-            earlier: self.against.or(self.diff),
+            earlier,
             mapping: self.mapping,
             unpack_limit: self.memory.limit(),
             clock: self.clock.map(ClockArg::index),

@@ -4,8 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::endings::{check_ending, ends_with};
 use super::profile::{ProfileArgs, RowArg};
 use crate::cli::exit::UsageError;
+use crate::export::convert::ConvertError;
+use crate::output_file::check_distinct;
 
 /// Outputs: a set of the kinds below.
 type Outputs = u16;
@@ -76,8 +79,8 @@ fn options(args: &ProfileArgs) -> [Given; 33] {
         selects("--to", args.to.is_some(), ALL),
         selects("--mapping", args.mapping.is_some(), ALL),
         selects("--method", args.method.is_some(), ROWS),
-        selects("--against", args.against.is_some(), ROWS | STACKS),
-        selects("--diff", args.diff.is_some(), ROWS | STACKS),
+        selects("--against", args.against.is_given_as("--against"), ROWS | STACKS),
+        selects("--diff", args.against.is_given_as("--diff"), ROWS | STACKS),
         given("--threshold", args.threshold.is_some(), ALL & !(TABLE | CSV), TREES | GRAPHS),
         given("--merge-threads", args.merge_threads, FILES, STACKS),
         given("--app", !args.app.is_empty(), FILES, FLAMEGRAPH),
@@ -120,9 +123,8 @@ fn contradiction(args: &ProfileArgs) -> Option<String> {
     let refused =
         |option: &str, other: &str, why: &str| Some(format!("{option} does not go with {other}: {why}"));
     match () {
-        () if args.calls && (args.against.is_some() || args.diff.is_some()) => {
-            let option = if args.diff.is_some() { "--diff" } else { "--against" };
-            refused("--calls", option, "a comparison has no callers and callees")
+        () if args.calls && args.against.is_given() => {
+            refused("--calls", args.against.option(), "a comparison has no callers and callees")
         }
         () if args.calls && by_other => {
             refused("--calls", "--by", "only methods have callers and callees (--by method)")
@@ -182,35 +184,41 @@ struct FileOption {
     what: &'static str,
     /// The endings of its files, the usual one first. `-o` chooses the first option with the file's ending.
     endings: &'static [&'static str],
+    /// More general endings that are true of its files, too.
+    also: &'static [&'static str],
 }
 
 /// The options, in the order of [`places`].
 const OPTIONS: [FileOption; 8] = [
-    FileOption { name: "--flamegraph", what: "a flame graph is SVG", endings: &[".svg"] },
-    FileOption { name: "--folded", what: "folded stacks are text", endings: &[".folded", ".txt"] },
-    FileOption { name: "--dot", what: "Graphviz's language is text", endings: &[".dot", ".gv"] },
-    FileOption { name: "--png", what: "the picture is PNG", endings: &[".png"] },
-    FileOption { name: "--svg", what: "the picture is SVG", endings: &[".svg"] },
+    FileOption { name: "--flamegraph", what: "a flame graph is SVG", endings: &[".svg"], also: &[] },
+    FileOption { name: "--folded", what: "folded stacks are text", endings: &[".folded", ".txt"], also: &[] },
+    FileOption {
+        name: "--dot",
+        what: "Graphviz's language is text",
+        endings: &[".dot", ".gv"],
+        also: &[".txt"],
+    },
+    FileOption { name: "--png", what: "the picture is PNG", endings: &[".png"], also: &[] },
+    FileOption { name: "--svg", what: "the picture is SVG", endings: &[".svg"], also: &[] },
     FileOption {
         name: "--speedscope",
         what: "speedscope's file is JSON",
         endings: &[".speedscope.json", ".speedscope"],
+        also: &[".json"],
     },
     FileOption {
         name: "--firefox",
         what: "the Firefox profiler's file is JSON",
         endings: &[".firefox.json", ".profile.json"],
+        also: &[".json", ".json.gz"],
     },
     FileOption {
         name: "--pprof",
         what: "pprof's file is packed protobuf",
         endings: &[".pb.gz", ".pprof", ".pb"],
+        also: &[".gz"],
     },
 ];
-
-/// The endings of pictures and pages. A file with one of them is opened as what its ending says.
-const PICTURES: [&str; 11] =
-    [".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".pdf", ".ps", ".html", ".htm"];
 
 /// Where each option of [`OPTIONS`] puts its path.
 fn places(args: &mut ProfileArgs) -> [&mut Option<PathBuf>; 8] {
@@ -226,17 +234,18 @@ fn places(args: &mut ProfileArgs) -> [&mut Option<PathBuf>; 8] {
     ]
 }
 
-fn ends_with(path: &Path, ending: &str) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.as_encoded_bytes().to_ascii_lowercase().ends_with(ending.as_bytes()))
-}
-
 /// Turns `-o FILE` into the option that the file's ending names.
 ///
 /// # Errors
-/// No option writes such a file, or that option is given too.
-pub(super) fn take_output(args: &mut ProfileArgs) -> Result<(), UsageError> {
+/// The file is an input or a directory, no option writes such a file, or that option is given too.
+pub(super) fn take_output(args: &mut ProfileArgs) -> anyhow::Result<()> {
     let Some(path) = args.output.take() else { return Ok(()) };
+    let inputs: Vec<&Path> = args.traces.iter().map(PathBuf::as_path).collect();
+    check_distinct(&inputs, &[&path])?;
+    if path.is_dir() {
+        let error = ConvertError::OutputIsDirectory { output: path.display().to_string() };
+        return Err(UsageError::from(error.to_string()).into());
+    }
     let has_ending = |option: &FileOption| option.endings.iter().any(|ending| ends_with(&path, ending));
     let Some(at) = OPTIONS.iter().position(has_ending) else {
         return Err(UsageError::from(format!(
@@ -248,12 +257,13 @@ pub(super) fn take_output(args: &mut ProfileArgs) -> Result<(), UsageError> {
                 .map(|option| option.endings[0])
                 .filter(|e| *e != ".svg")
                 .fold(".svg".to_owned(), |list, ending| list + ", " + ending)
-        )));
+        ))
+        .into());
     };
     let place = &mut *places(args)[at];
     if place.is_some() {
         let name = OPTIONS[at].name;
-        return Err(UsageError::from(format!("-o {} and {name}: name one of them", path.display())));
+        return Err(UsageError::from(format!("-o {} and {name}: name one of them", path.display())).into());
     }
     *place = Some(path);
     Ok(())
@@ -273,7 +283,7 @@ fn other_way(path: &Path) -> &'static str {
     }
 }
 
-/// Refuses a file whose ending says that it is another kind of picture than the option writes.
+/// Refuses a file whose ending says that it is something else than the option writes.
 ///
 /// # Errors
 /// A sentence that names the option and the endings of its files.
@@ -290,14 +300,10 @@ pub(super) fn check_endings(args: &ProfileArgs) -> Result<(), UsageError> {
     ];
     for (option, path) in OPTIONS.iter().zip(paths) {
         let Some(path) = path else { continue };
-        let is_own = option.endings.iter().any(|ending| ends_with(path, ending));
-        if !is_own && PICTURES.iter().any(|ending| ends_with(path, ending)) {
-            let FileOption { name, what, endings } = option;
-            let path = path.display();
-            return Err(UsageError::from(format!(
-                "{name} {path}: {what}: name the file {}",
-                endings.join(" or ")
-            )));
+        let FileOption { name, what, endings, .. } = option;
+        let is_readable = option.also.iter().any(|ending| ends_with(path, ending));
+        if !is_readable {
+            check_ending(name, path, what, endings)?;
         }
     }
     Ok(())
@@ -367,11 +373,25 @@ mod tests {
             ("--flamegraph f.png", "--flamegraph f.png: a flame graph is SVG: name the file .svg"),
             ("--png f.svg", "--png f.svg: the picture is PNG: name the file .png"),
             ("--folded f.html", "folded stacks are text: name the file .folded or .txt"),
+            ("--flamegraph f.txt", "--flamegraph f.txt: a flame graph is SVG: name the file .svg"),
+            ("--flamegraph f.folded", "a flame graph is SVG"),
+            ("--flamegraph f.json", "a flame graph is SVG"),
+            (
+                "--speedscope f.csv",
+                "speedscope's file is JSON: name the file .speedscope.json or .speedscope",
+            ),
+            ("--pprof f.dat", "pprof's file is packed protobuf"),
         ] {
             let refused = check_endings(&args(&format!("profile x.trace {line}"))).unwrap_err();
             assert!(refused.to_string().contains(words), "{line}: {refused}");
         }
-        for line in ["--flamegraph -", "--flamegraph f.out", "--folded stacks", "--svg f.svg --png f.PNG"] {
+        for line in [
+            "--flamegraph -",
+            "--flamegraph f.out",
+            "--folded stacks",
+            "--svg f.svg --png f.PNG",
+            "--firefox f.json",
+        ] {
             check_endings(&args(&format!("profile x.trace {line}"))).unwrap();
         }
     }

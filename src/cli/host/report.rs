@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Parser;
 use serde_json::json;
 
+use super::against::AgainstArgs;
 use super::browser;
 use super::merge::{PlaceArgs, WriteArgs, conversion_error, request, write_timeline};
 use super::progress_bar::ProgressBar;
@@ -32,7 +33,8 @@ const GROWN_LINES: usize = 5;
 /// Write a page that shows recordings and method traces in any browser, offline
 ///
 /// The page is one file with everything in it: it can be mailed, attached to a bug, and opened without a
-/// network. Inputs and options are those of merge. OUT appears when it is complete.
+/// network. Inputs and options are those of merge. OUT appears when it is complete. With --against it shows
+/// two sets of runs; with three runs or more on each side, it tells changes from noise.
 ///
 /// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost, an input is damaged, or the page
 /// has no place for some of the data.
@@ -41,15 +43,8 @@ pub struct ReportArgs {
     /// The files to show together; - is standard input
     #[arg(required_unless_present_any = ["against", "diff"])]
     inputs: Vec<PathBuf>,
-    /// Compare with these older runs of the same program: the page says what got slower or faster, and why
-    ///
-    /// Files whose names differ in their endings alone are one run (launch.dat, launch.trace). With three
-    /// runs or more on each side, changes are told from noise.
-    #[arg(long, value_name = "OLD", num_args = 1..)]
-    against: Vec<PathBuf>,
-    /// The older name of --against
-    #[arg(long, value_name = "OLD", num_args = 1.., conflicts_with = "against")]
-    diff: Vec<PathBuf>,
+    #[command(flatten)]
+    against: AgainstArgs,
     /// Where to write [default: the first file's name with .html, in this directory]
     #[arg(long, short, value_name = "OUT.html")]
     output: Option<PathBuf>,
@@ -78,16 +73,9 @@ pub struct OpenArgs {
 
 /// Runs `report`.
 pub fn report(args: ReportArgs) -> anyhow::Result<Exit> {
-    let (option, old) =
-        if args.diff.is_empty() { ("--against", &args.against) } else { ("--diff", &args.diff) };
-    if args.inputs.is_empty() {
-        return Err(nothing_to_compare(option, old).into());
-    }
+    let old = args.against.old_files("report", &args.inputs)?;
     let output = args.output.unwrap_or_else(|| page_name(&args.inputs).into());
     check_page_name(&[args.inputs.as_slice(), old].concat(), &output)?;
-    if !args.diff.is_empty() {
-        say_what_was_taken(&args.diff);
-    }
     if !old.is_empty() {
         return write_comparison(&args.inputs, old, &output, &args.write, &args.place);
     }
@@ -111,31 +99,6 @@ fn check_page_name(inputs: &[PathBuf], output: &Path) -> anyhow::Result<()> {
         .into());
     }
     Ok(())
-}
-
-/// Says which files `--diff`, the older name of `--against`, has taken.
-pub(super) fn say_what_was_taken(old: &[PathBuf]) {
-    complain(format_args!(
-        "tracebridge: --diff took {} as the older side (its name is --against now)",
-        list(old)
-    ));
-}
-
-/// The error of a comparison whose option has taken all files.
-fn nothing_to_compare(option: &str, old: &[PathBuf]) -> UsageError {
-    let (new, rest) = match old {
-        [older, .., newer] => (newer.display().to_string(), older.display().to_string()),
-        _ => ("NEW".to_owned(), list(old)),
-    };
-    UsageError::from(format!(
-        "{option} took {} as the older side, and nothing is left to compare with it: tracebridge report {new} --against \
-         {rest}",
-        list(old)
-    ))
-}
-
-fn list(files: &[PathBuf]) -> String {
-    files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Runs `open`.

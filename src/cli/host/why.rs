@@ -8,6 +8,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::MemoryArgs;
+use super::against::AgainstArgs;
 use super::merge::{PlaceArgs, conversion_error};
 use super::progress_bar::ProgressBar;
 use crate::cli::{Exit, exit::UsageError, units};
@@ -31,7 +32,7 @@ use crate::why::{ExplanationJson, Question, difference, lines, lines_of_several,
 #[derive(Parser)]
 pub struct WhyArgs {
     /// The files of one trace: a recording, and its method trace where there is one; - is standard input
-    #[arg(required = true)]
+    #[arg(required_unless_present_any = ["against", "diff"])]
     inputs: Vec<PathBuf>,
     /// Explain a launch: by its number, or all of a package [default: the first]
     #[arg(long, value_name = "N|PACKAGE", num_args = 0..=1, default_missing_value = "1", group = "question")]
@@ -54,11 +55,8 @@ pub struct WhyArgs {
     /// With --thread: end at this time after the trace's begin
     #[arg(long, value_name = "TIME", value_parser = units::nanoseconds, requires = "thread")]
     to: Option<u64>,
-    /// Say what grew since these older runs: the difference, split over causes
-    ///
-    /// Files of one directory whose names differ in their endings alone are one run.
-    #[arg(long, value_name = "OLD", num_args = 1..)]
-    against: Vec<PathBuf>,
+    #[command(flatten)]
+    against: AgainstArgs,
     /// The causes that are printed of each span; the rest is one line
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
@@ -134,14 +132,15 @@ fn explain_error(error: ExplainError) -> anyhow::Error {
 /// Runs `why`.
 pub fn run(args: WhyArgs) -> anyhow::Result<Exit> {
     let question = args.question()?;
-    let files: Vec<PathBuf> = args.inputs.iter().chain(&args.against).cloned().collect();
+    let older = args.against.old_files("why", &args.inputs)?;
+    let files: Vec<PathBuf> = args.inputs.iter().chain(older).cloned().collect();
     let bar = ProgressBar::of(&files);
     let request = args.request(&args.inputs);
-    let result = if args.against.is_empty() {
+    let result = if older.is_empty() {
         explain(request, &question).map(|new| (new, None))
     } else {
         explain_runs(request, &args.inputs, &question)
-            .and_then(|new| Ok((new, Some(explain_runs(request, &args.against, &question)?))))
+            .and_then(|new| Ok((new, Some(explain_runs(request, older, &question)?))))
     };
     drop(bar);
     let (new, old) = result.map_err(explain_error)?;

@@ -133,7 +133,8 @@ impl UserInterface for Terminal {
 /// Write atrace markers on a device, into the recording that is on
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The words are those of `tracebridge mark` (see its --help): begin NAME, end, instant TEXT, counter NAME VALUE, …
+The words: begin NAME, end, instant TEXT, counter NAME VALUE, async-begin NAME NUMBER, async-end NAME NUMBER, track-begin
+TRACK NAME NUMBER, track-end TRACK NUMBER, track-instant TRACK TEXT.
 With - they come from standard input, a line each, up to its end. A marker's time is that of its arrival on the device.
 
   tracebridge adb mark instant 'test 7 starts'
@@ -142,7 +143,7 @@ With - they come from standard input, a line each, up to its end. A marker's tim
 pub struct MarkArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// The marker, as words of `tracebridge mark`
+    /// The kind of marker and what it needs, or - for standard input
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "MARKER")]
     marker: Vec<String>,
 }
@@ -232,8 +233,8 @@ pub fn clean(args: &CleanArgs) -> anyhow::Result<Exit> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
   tracebridge adb pull /data/local/tmp/x.dat --to out
-  tracebridge adb pull                  (which recordings are on the device?)
-  tracebridge adb pull --resume         (after a lost connection)
+  tracebridge adb pull                  # which recordings are on the device?
+  tracebridge adb pull --resume         # after a lost connection
   tracebridge adb pull --traces --app com.example.app --to traces")]
 pub struct PullArgs {
     /// A path on the device; a name without a slash is in /data/local/tmp

@@ -23,8 +23,8 @@ Exit status: 0 complete, 1 failed, 2 usage, 3 the output is there but events wer
 of the data. Of several devices the worst counts, and each has its own line.
 
   tracebridge adb record sched freq am view -a com.example.app -t 10 -o x.pftrace
-  tracebridge adb record sched irq --all -t 10 -o '{serial}.dat'     (five phones at the same time)
-  tracebridge adb record sched -t 30 --stream -o x.html              (needs no storage on the device)")]
+  tracebridge adb record sched irq --all -t 10 -o '{serial}.dat'     # five phones at the same time
+  tracebridge adb record sched -t 30 --stream -o x.html              # needs no storage on the device")]
 pub struct RecordArgs {
     #[command(flatten)]
     selection: Forwarded<RecordSelection>,
