@@ -11,6 +11,7 @@ mod atrace;
 mod boot;
 mod desk;
 mod doctor;
+mod documented;
 mod fake_android;
 mod journey;
 mod launch;

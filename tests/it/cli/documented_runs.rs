@@ -13,17 +13,20 @@ use std::time::Duration;
 
 use support::adb_server::AdbServer;
 use support::launch_scenario::{Launch, NoiseSource, USUAL, launches};
+use support::pages::{CodeBlock, code_blocks, device_commands, is_of_device, pages};
 use support::python::{python, python_with};
 use support::{
     Command, Ran, TempDir, listed_commands, project_dir, run_in, run_line, tracebridge, until, write_program,
 };
 
 use super::adb::abi;
-use super::documented_commands::{CodeBlock, code_blocks, pages};
 use super::gate::{text_of_frames, write_launch};
 
 /// So many lines of the pages run at least: fewer, and this test would have gone blind.
 const MIN_LINES: usize = 90;
+
+/// So many examples are in the help of the host's commands at least.
+const MIN_EXAMPLES: usize = 20;
 
 /// So many blocks run at the same time. Most of them wait for the imitated phone now and then.
 const THREADS: usize = 4;
@@ -45,11 +48,8 @@ const NOT_RUN: [(&str, &str); 13] = [
     ("target/release/tracebridge", "needs the build of the line before"),
     ("lab 3f9c", "names a trace of the reader's own"),
     (" --stream ", "needs the device's own recorder; tests/device records a stream"),
-    ("/sys/kernel/tracing", "needs the kernel's tracefs"),
+    ("/sys/kernel/tracing", "needs the kernel's tracefs; tests/device/documented.rs runs it"),
 ];
-
-/// The title of the commands that need the kernel's tracefs, in the program's help.
-const DEVICE_COMMANDS: &str = "Commands that record this machine itself";
 
 /// Stands in for `adb`, for the device S1. `HERE` is the device's directory.
 const ADB: &str = r#"case $1 in
@@ -208,6 +208,11 @@ impl Fixture {
         for name in ["other.apk", "other-version.apk", "new.apk", "old.apk"] {
             fs::write(files.join(name), "an app").unwrap();
         }
+        for name in ["after", "before", "release"] {
+            fs::copy(files.join("app.trace"), files.join(format!("{name}.trace"))).unwrap();
+        }
+        write_program(&files.join("test-7"), "#!/bin/sh\n");
+        fs::write(phone.join("x.dat"), "of the device").unwrap();
         fs::write(phone.join("own.apk"), "an app").unwrap();
         let mut zip = zip::ZipWriter::new(fs::File::create(files.join("bugreport.zip")).unwrap());
         zip.start_file("FS/data/app.trace", zip::write::SimpleFileOptions::default()).unwrap();
@@ -301,12 +306,8 @@ impl Workplace {
 /// Why a line does not run here; `None` if it does.
 fn reason_not_to_run(line: &str, device_commands: &[String]) -> Option<&'static str> {
     let found = NOT_RUN.iter().find(|(part, _)| line.contains(part));
-    let is_of_device = |name: &String| {
-        line.contains(&format!("tracebridge {name} "))
-            || line.trim_end().ends_with(&format!("tracebridge {name}"))
-    };
-    let of_device = "needs the kernel's tracefs; tests/tracefs and tests/device run it";
-    found.map(|(_, why)| *why).or(device_commands.iter().any(is_of_device).then_some(of_device))
+    let of_device = "needs the kernel's tracefs; tests/device/documented.rs runs it";
+    found.map(|(_, why)| *why).or(is_of_device(line, device_commands).then_some(of_device))
 }
 
 /// The lines of a block that are commands: of an indented block, which may be what a command prints, those
@@ -337,11 +338,29 @@ fn lines_to_run(page: &str, device_commands: &[String]) -> Vec<Vec<String>> {
     blocks.iter().map(of_block).filter(|lines| !lines.is_empty()).collect()
 }
 
-/// The commands that need the kernel's tracefs, as the program's help lists them.
-fn device_commands() -> Vec<String> {
-    let help = tracebridge().arg("--help").run().exited(0).stdout;
-    let list = &help[help.find(DEVICE_COMMANDS).expect("a list of commands")..];
-    listed_commands(list).into_iter().map(str::to_owned).collect()
+/// The examples in the help of each command of the host, without those of the device.
+fn examples_of_helps(device_commands: &[String]) -> Vec<(String, Vec<String>)> {
+    let mut blocks = Vec::new();
+    let mut paths = vec![Vec::new()];
+    while let Some(path) = paths.pop() {
+        let help = tracebridge().args(&path).arg("--help").run().exited(0).said();
+        let is_own = |name: &&str| *name != "help" && !(path.is_empty() && is_one_of(device_commands, name));
+        let inner = listed_commands(&help).into_iter().filter(is_own);
+        paths.extend(inner.map(|name| [&path[..], &[name.to_owned()]].concat()));
+        let is_example = |line: &&str| ["tracebridge ", "{ "].iter().any(|start| line.starts_with(start));
+        let joined = help.replace("\\\n", " ");
+        let lines = joined.lines().map(str::trim_start).filter(is_example);
+        let lines = lines.filter(|line| reason_not_to_run(line, device_commands).is_none());
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        if !lines.is_empty() {
+            blocks.push((format!("tracebridge {} --help", path.join(" ")), lines));
+        }
+    }
+    blocks
+}
+
+fn is_one_of(names: &[String], name: &str) -> bool {
+    names.iter().any(|own| own == name)
 }
 
 /// The blocks of this page that fail, each as a text.
@@ -389,6 +408,15 @@ fn the_commands_of_the_pages_run_as_they_stand_there() {
     assert!(count >= MIN_LINES, "only {count} lines were run");
     let stale: Vec<_> = NOT_RUN.iter().filter(|(part, _)| !texts.contains(part)).collect();
     assert!(stale.is_empty(), "no page has these: {stale:?}");
+}
+
+#[test]
+fn the_examples_in_the_help_of_the_hosts_commands_run_as_they_stand_there() {
+    let blocks = examples_of_helps(&device_commands());
+    let count: usize = blocks.iter().map(|(_, lines)| lines.len()).sum();
+    let failed = failures(&FIXTURE, &blocks);
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(count >= MIN_EXAMPLES, "only {count} examples were run: {blocks:#?}");
 }
 
 #[test]

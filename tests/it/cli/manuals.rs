@@ -21,13 +21,22 @@ fn load_in(locale: &str, program: &str, arguments: &[&str], file: &Path) -> Opti
 }
 
 /// The command lines that `--help` of a command has as examples.
-fn examples(command: &str) -> Vec<String> {
-    if command == "atrace" {
-        return Vec::new();
-    }
-    let help = tracebridge().args([command, "--help"]).run().exited(0).stdout;
+fn examples(help: &str) -> Vec<String> {
     let lines = help.lines().filter(|line| line.starts_with("  tracebridge "));
     lines.map(|line| line.trim_start().to_owned()).collect()
+}
+
+/// The commands and those in them, each as its words, with its help. That of `atrace` is AOSP's.
+fn all_commands() -> Vec<(Vec<String>, String)> {
+    let mut found: Vec<(Vec<String>, String)> = Vec::new();
+    let mut left = vec![Vec::new()];
+    while let Some(words) = left.pop() {
+        let help = tracebridge().args(&words).arg("--help").run().exited(0).stdout;
+        let inner = listed_commands(&help).into_iter().filter(|name| *name != "help");
+        left.extend(inner.map(|name| [&words[..], &[name.to_owned()]].concat()));
+        found.push((words, help));
+    }
+    found
 }
 
 #[test]
@@ -38,20 +47,23 @@ fn man_and_the_shells_load_what_the_build_writes() {
     Command::new(&manuals).arg(dir.path()).run().exited(0);
 
     // Every command that --help lists has a page, which says what --help says.
-    let help = tracebridge().arg("--help").run().stdout;
-    let commands = listed_commands(&help);
-    assert!(commands.len() > 10 && commands.contains(&"profile"), "{help}");
-    for command in commands.iter().filter(|command| **command != "help") {
-        let page = dir.path().join(format!("man1/tracebridge-{command}.1"));
-        assert!(page.is_file(), "no page for {command}");
+    let commands = all_commands();
+    assert!(commands.len() > 25 && commands.iter().any(|(words, _)| words == &["adb", "record"]));
+    let mut count = 0;
+    for (words, help) in &commands {
+        let name = [&["tracebridge".to_owned()], &words[..]].concat().join("-");
+        let page = dir.path().join(format!("man1/{name}.1"));
+        assert!(page.is_file(), "no page for {name}");
         for locale in ["C", "C.UTF-8"] {
             let Some(text) = load_in(locale, "man", &["--warnings", "-l"], &page) else { continue };
-            assert!(text.contains("OPTIONS") && !text.contains("warning:"), "{command} in {locale}: {text}");
-            for example in examples(command) {
-                assert!(text.contains(&example), "{command} in {locale}: not as it is: {example}: {text}");
+            assert!(text.contains("OPTIONS") && !text.contains("warning:"), "{name} in {locale}: {text}");
+            for example in examples(help) {
+                assert!(text.contains(&example), "{name} in {locale}: not as it is: {example}: {text}");
+                count += 1;
             }
         }
     }
+    assert!(count == 0 || count > 2 * 20, "only {count} examples");
     if let Some(text) = load("man", &["-l"], &dir.path().join("man1/tracebridge-profile.1")) {
         assert!(text.contains("by method, class, package or thread"), "{text}");
     }

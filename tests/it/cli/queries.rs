@@ -125,6 +125,7 @@ fn queries_tell_ttid_and_late_frames_of_each_build() {
             &["--key", "day", "--old", "1", "--new", "2", "methods-changed"],
             "no trace has the tag day (--key)",
         ),
+        (&["--new", "2", "slowest-slices"], "compares no two sets of traces: leave --old and --new out"),
     ] {
         let refused = query_of(dir, &[&["lab"], args].concat()).exited(1);
         assert!(refused.stderr.contains(words) && refused.stdout.is_empty(), "{args:?}: {refused}");

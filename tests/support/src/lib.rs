@@ -16,6 +16,7 @@ mod guard;
 pub mod hostile_phone;
 pub mod kernel_pages;
 pub mod launch_scenario;
+pub mod pages;
 mod printed;
 pub mod processes;
 pub mod python;

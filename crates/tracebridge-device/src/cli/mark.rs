@@ -25,7 +25,7 @@ or it uses slices that belong to the script's own process:
 More examples:
     tracebridge mark instant 'test 7 starts'
     tracebridge mark counter battery_mV 3870
-    tracebridge mark --tag gfx instant flip      (only while `record gfx` or `atrace gfx` is on)
+    tracebridge mark --tag gfx instant flip      # only while `record gfx` or `atrace gfx` is on
 `mark -` reads one marker per line: the same words as on the command line, where TRACK is one word and NAME may be
 several, or a marker in the kernel's own form, such as B|1234|boot.
 

@@ -35,7 +35,7 @@ Exit status: 0 complete, 1 failed, 2 usage, 3 the capture is there but events we
 
   tracebridge record -t 10 -b 8192 -a com.example.app sched freq idle am view -o /data/local/tmp/x.dat
   tracebridge record -t 5 'sched/sched_switch:prev_pid==1||next_pid==1' 'irq/*'
-  adb exec-out tracebridge record -t 10 -o - sched > x.stream    (no storage on the device; `convert x.stream -o x.dat`)")]
+  adb exec-out /data/local/tmp/tracebridge record -t 10 -o - sched >x.stream   # no storage; `convert x.stream -o x.dat`")]
 pub struct RecordArgs {
     #[command(flatten)]
     selection: RecordSelection,

@@ -36,7 +36,7 @@ The exit status is the command's own (128 + N when signal N ended it); 1 when it
 the recording goes to stderr, lost events included.
 
   tracebridge wrap sched freq -o build.dat -- make -j4
-  tracebridge wrap --no-record --name backup -- ./backup.sh    (the section alone, for a recording that is on already)")]
+  tracebridge wrap --no-record --name backup -- ./backup.sh    # the section alone, for a recording that is on already")]
 pub struct WrapArgs {
     #[command(flatten)]
     selection: RecordSelection,
