@@ -94,8 +94,9 @@ fn run_name(file: &Path) -> OsString {
     let unpacked = PACKED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
     let known = FORMATS.iter().flat_map(|format| format.endings).chain(&LONG_ENDINGS);
     let ending = known.filter(|ending| unpacked.ends_with(**ending)).map(|ending| ending.len()).max();
-    // A name that begins with a dot is no ending.
-    let last = || unpacked.rfind('.').filter(|dot| *dot > 0).map_or(0, |dot| unpacked.len() - dot);
+    // A name that begins with a dot is no ending, nor is a number: `run.1` and `run.2` are two runs.
+    let is_ending = |dot: &usize| *dot > 0 && unpacked[dot + 1..].contains(|c: char| !c.is_ascii_digit());
+    let last = || unpacked.rfind('.').filter(is_ending).map_or(0, |dot| unpacked.len() - dot);
     let length = ending.filter(|length| *length < unpacked.len()).unwrap_or_else(last);
     file.parent().unwrap_or(Path::new("")).join(&unpacked[..unpacked.len() - length]).into_os_string()
 }
@@ -246,6 +247,7 @@ mod tests {
             "a.2.trace",
             "a.2.firefox.json",
             "2026.11.24",
+            "2026.11.25",
         ]
         .map(PathBuf::from);
         let runs = runs_of(&files);
@@ -261,6 +263,7 @@ mod tests {
                 vec!["a.1.dat", "a.1.trace"],
                 vec!["a.2.dat.gz", "a.2.trace", "a.2.firefox.json"],
                 vec!["2026.11.24"],
+                vec!["2026.11.25"],
             ]
         );
     }
