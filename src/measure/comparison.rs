@@ -188,6 +188,9 @@ impl Comparison {
     }
 }
 
+/// A p-value is printed with three decimal places, and one that is less than the least of them as that.
+const LEAST_PRINTED_P: f64 = 0.001;
+
 impl ComparisonRow {
     fn line(&self) -> String {
         let ms = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format!("{:.3}", ns as f64 / 1e6));
@@ -198,6 +201,9 @@ impl ComparisonRow {
         let sure = match (self.p_adjusted, self.noise) {
             (Some(_), None) => ", too few runs to tell it from noise among so many rows".to_owned(),
             (Some(p), Some(true)) => format!(", within the noise of the runs (p = {p:.2})"),
+            (Some(p), _) if p < LEAST_PRINTED_P => {
+                format!(", more than noise (p < {LEAST_PRINTED_P})")
+            }
             (Some(p), _) => format!(", more than noise (p = {p:.3})"),
             (None, _) => String::new(),
         };
@@ -343,6 +349,8 @@ mod tests {
         let told: Vec<&str> =
             comparison.slices.iter().filter(|row| row.noise == Some(false)).map(|row| &*row.name).collect();
         assert_eq!(told, ["planted"]);
+        let line = comparison.slices.iter().find(|row| row.name == "planted").unwrap().line();
+        assert!(line.ends_with(", more than noise (p < 0.001)"), "{line}");
     }
 
     #[test]
