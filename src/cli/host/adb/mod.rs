@@ -231,8 +231,7 @@ pub fn clean(args: &CleanArgs) -> anyhow::Result<Exit> {
 /// androidx, and of the apps named with --app those of ProfilingManager and of androidx.tracing. They stay on
 /// the device.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-  tracebridge adb pull /data/local/tmp/x.dat --to out
+#[command(after_help = "  tracebridge adb pull /data/local/tmp/x.dat --to out
   tracebridge adb pull                  # which recordings are on the device?
   tracebridge adb pull --resume         # after a lost connection
   tracebridge adb pull --traces --app com.example.app --to traces")]

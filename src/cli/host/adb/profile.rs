@@ -13,8 +13,7 @@ use crate::desk::{self, ProfilerRequest};
 ///
 /// The app must be debuggable or profileable, or the device a userdebug build.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-  tracebridge adb profile start com.example.app --sampling 1000
+#[command(after_help = "  tracebridge adb profile start com.example.app --sampling 1000
   tracebridge adb profile stop com.example.app -o methods.trace")]
 pub struct AppProfileArgs {
     #[command(subcommand)]
