@@ -130,7 +130,10 @@ fn queries_tell_ttid_and_late_frames_of_each_build() {
         assert!(refused.stderr.contains(words) && refused.stdout.is_empty(), "{args:?}: {refused}");
     }
     let unused = query_of(dir, &["lab", "--new", "2", "slowest-slices"]).exited(0);
-    assert!(unused.stderr.contains("compares no two sets of traces: --old and --new are not used"), "{unused}");
+    assert!(
+        unused.stderr.contains("compares no two sets of traces: --old and --new are not used"),
+        "{unused}"
+    );
     let empty = ["lab", "--old", "1", "--new", "2", "methods-changed"];
     query_of(dir, &empty).exited(0);
     query_of(dir, &[&["--fail-on-empty"], &empty[..]].concat()).exited(1);
