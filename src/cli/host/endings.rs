@@ -1,4 +1,4 @@
-//! What the endings of files say: an option that writes one kind of file refuses the name of another kind.
+//! The endings of files: an option that writes one kind of file refuses the name of another kind.
 
 use std::path::Path;
 

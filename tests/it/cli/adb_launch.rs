@@ -544,7 +544,6 @@ fn what_adb_prints_as_json_has_the_form_of_the_published_schema() {
         "push --json",
         "list --json",
         "doctor --json",
-        "record sched -t 50ms -o record.pftrace --json",
         "launch com.app --settle 0 sched -o one.pftrace --json",
         "launch com.app --settle 0 sched -n 2 -o two.pftrace --json",
         "launch com.app --settle 0 sched --against com.app -o both.pftrace --json",
@@ -564,7 +563,7 @@ fn what_adb_prints_as_json_has_the_form_of_the_published_schema() {
     fs::write(phone.here.join("file"), "of the device").unwrap();
     check("pull file --json");
     check("clean --json");
-    assert_eq!(documents.check(), 19);
+    assert_eq!(documents.check(), 18);
 }
 
 #[test]

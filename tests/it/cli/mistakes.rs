@@ -79,7 +79,7 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     ("profile app.trace --against a.trace b.trace", 2, "--against took a.trace, b.trace as the older side"),
     ("why --against rec.dat new.dat", 2, "tracebridge why new.dat --against rec.dat"),
     ("why --diff rec.dat new.dat", 2, "--diff took rec.dat, new.dat as the older side"),
-    ("why rec.dat --diff missing.dat", 1, "missing.dat: No such file"),
+    ("why rec.dat --diff missing.dat", 1, "--diff took missing.dat as the older side"),
     ("report app.trace --diff missing.trace", 1, "missing.trace: No such file"),
     ("open missing.html", 1, "missing.html: No such file"),
     ("info", 2, "<FILES>"),
