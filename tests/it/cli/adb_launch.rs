@@ -551,6 +551,7 @@ fn what_adb_prints_as_json_has_the_form_of_the_published_schema() {
         "profile stop com.app -o methods.trace --json",
         "pull --json",
         "pull --resume --json",
+        "pull --traces --app com.app --app com.none --to traces --json",
     ] {
         check(line);
     }
@@ -563,7 +564,7 @@ fn what_adb_prints_as_json_has_the_form_of_the_published_schema() {
     fs::write(phone.here.join("file"), "of the device").unwrap();
     check("pull file --json");
     check("clean --json");
-    assert_eq!(documents.check(), 18);
+    assert_eq!(documents.check(), 19);
 }
 
 #[test]
