@@ -121,11 +121,11 @@ impl TracePlace {
     /// All places, those of the apps last.
     fn all(apps: &[String], privilege: Privilege) -> Vec<TracePlace> {
         let benchmarks =
-            format!("\\( -name '*.perfetto-trace' -o -name '*.trace' -o -name '*-benchmarkData.json' \\)");
+            "\\( -name '*.perfetto-trace' -o -name '*.trace' -o -name '*-benchmarkData.json' \\)";
         let mut places = vec![
             TracePlace::of_system("Perfetto", "/data/misc/perfetto-traces", "", privilege),
             TracePlace::of_system("System Tracing", "/data/local/traces", "", privilege),
-            TracePlace::of_system("a benchmark", "/storage/emulated/0/Android/media", &benchmarks, privilege),
+            TracePlace::of_system("a benchmark", "/storage/emulated/0/Android/media", benchmarks, privilege),
         ];
         places.extend(apps.iter().map(|app| TracePlace::of_app(app, privilege)));
         places
