@@ -1,6 +1,6 @@
-//! Traces that other programs have left on a device: Perfetto's recorder and its app System Tracing, benchmarks
-//! of androidx, and of apps ProfilingManager (`files/profiling`, Android 15) and the library androidx.tracing.
-//! They are copied here, and stay on the device.
+//! Traces that other programs have left on a device: Perfetto's recorder and its app System Tracing,
+//! benchmarks of androidx, and of apps ProfilingManager (`files/profiling`, Android 15) and the library
+//! androidx.tracing. They are copied here, and stay on the device.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,8 @@ const MAX_FAILURES: usize = 20;
 /// The longest path of a file that is fetched, bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// The endings that files keep here. A file with another one gets `.perfetto-trace` behind its name, so that a
-/// device cannot name a file as it likes.
+/// The endings that files keep here. A file with another one gets `.perfetto-trace` behind its name, so that
+/// a device cannot name a file as it likes.
 const KEPT_ENDINGS: [&str; 7] = [
     ".perfetto-trace",
     ".pftrace",
@@ -301,7 +301,7 @@ impl<'a> FetchedTraces<'a> {
         if self.list.is_empty() {
             self.text.push(LineKind::Note, "no other program has left a trace where it can be read");
         }
-        let json = json!({ "files": self.list, "closed": self.closed });
+        let json = json!({ "files": self.list, "closed_directories": self.closed });
         DeviceOutcome { completeness: self.completeness, text: self.text, json }
     }
 }

@@ -97,7 +97,7 @@ fn closed_places_and_files_that_cannot_be_fetched_are_told() {
     let ran = desk.run("pull --traces --app com.app --app com.other --to out --json").exited(0);
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(json["files"].as_array().unwrap().len(), 8, "{json}");
-    assert!(json["closed"][0].as_str().unwrap().ends_with("com.other"), "{json}");
+    assert!(json["closed_directories"][0].as_str().unwrap().ends_with("com.other"), "{json}");
     let of_app = json["files"].as_array().unwrap().iter().find(|file| file["left_by"] == "com.app").unwrap();
     assert_eq!((&of_app["bytes"], &of_app["verified"]), (&4.into(), &"sha256".into()), "{json}");
     let said = desk.run("pull --traces --app com.other --to again").exited(0).said();
