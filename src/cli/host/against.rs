@@ -78,7 +78,8 @@ impl AgainstArgs {
         if self.diff.is_empty() { AGAINST } else { DIFF }
     }
 
-    fn given(&self) -> &[PathBuf] {
+    /// The files as they were given.
+    pub(super) fn given(&self) -> &[PathBuf] {
         if self.diff.is_empty() { &self.against } else { &self.diff }
     }
 }

@@ -283,7 +283,8 @@ fn other_way(path: &Path) -> &'static str {
     }
 }
 
-/// Refuses a file whose ending says that it is something else than the option writes.
+/// Refuses a file whose ending says that it is something else than the option writes. What is an input is
+/// refused for that, when it is opened.
 ///
 /// # Errors
 /// A sentence that names the option and the endings of its files.
@@ -298,8 +299,12 @@ pub(super) fn check_endings(args: &ProfileArgs) -> Result<(), UsageError> {
         &args.firefox,
         &args.pprof,
     ];
+    let inputs: Vec<&Path> = args.traces.iter().chain(args.against.given()).map(PathBuf::as_path).collect();
     for (option, path) in OPTIONS.iter().zip(paths) {
         let Some(path) = path else { continue };
+        if check_distinct(&inputs, &[path]).is_err() {
+            continue;
+        }
         let FileOption { name, what, endings, .. } = option;
         let is_readable = option.also.iter().any(|ending| ends_with(path, ending));
         if !is_readable {

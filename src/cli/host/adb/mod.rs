@@ -227,9 +227,9 @@ pub fn clean(args: &CleanArgs) -> anyhow::Result<Exit> {
 /// as `adb record` would have, those that are still running when they have ended. It replaces no file: where
 /// one has the name of a recording, the recording gets a number (`trace-2.dat`).
 ///
-/// --traces copies the traces that other programs have left: Perfetto, the app System Tracing and benchmarks of
-/// androidx, and of the apps named with --app those of ProfilingManager and of androidx.tracing. They stay on
-/// the device.
+/// --traces copies the traces that other programs have left: Perfetto, the app System Tracing and benchmarks
+/// of androidx, and of the apps named with --app those of ProfilingManager and of androidx.tracing. They stay
+/// on the device.
 #[derive(Debug, Args)]
 #[command(after_help = "  tracebridge adb pull /data/local/tmp/x.dat --to out
   tracebridge adb pull                  # which recordings are on the device?
