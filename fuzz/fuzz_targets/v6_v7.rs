@@ -7,6 +7,7 @@ use std::io::{self, Cursor};
 use libfuzzer_sys::fuzz_target;
 use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, Order, ReadReport, Sink, ThreadInfo, event_catalog};
+use tracebridge::ids::Cpu;
 use tracebridge::internals::{CpuData, Metadata, option, write_v7};
 
 #[path = "../../tests/support/src/foreign_dat.rs"]
@@ -30,7 +31,7 @@ impl Sink for Transcript {
         self.0.push(b'\n');
         Ok(())
     }
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
         self.0.extend(format!("lost {:?}\n", (cpu, count)).bytes());
         Ok(())
     }
