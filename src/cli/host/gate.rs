@@ -85,9 +85,9 @@ pub struct GateArgs {
 pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     let reports: Vec<&Path> =
         [&args.markdown, &args.junit, &args.html].into_iter().flatten().map(PathBuf::as_path).collect();
-    let paths = args.baseline.iter().chain(&args.candidate);
-    let inputs = all_files(paths.filter(|path| !dataset::is_dataset(path)))?;
-    let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+    // Before the reports begin, which may be in a directory of runs.
+    let [old, new] = [SideInputs::find(&args.baseline)?, SideInputs::find(&args.candidate)?];
+    let inputs: Vec<&Path> = old.files.iter().chain(&new.files).map(PathBuf::as_path).collect();
     check_distinct(&inputs, &reports).map_err(|error| UsageError::from(error.to_string()))?;
     for (option, path, what, endings) in [
         ("--markdown", &args.markdown, "the judgement is Markdown", &[".md", ".markdown", ".txt"][..]),
@@ -100,15 +100,12 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     let reports = [create(&args.markdown)?, create(&args.junit)?, create(&args.html)?];
     let mut selection = Selection::new(&args.fail_if);
     let bar = ProgressBar::of(&[args.baseline.as_slice(), &args.candidate].concat());
-    let baseline = read(&args.baseline, &args.baseline_tag, "--baseline-tag", &args.memory, &mut selection)?;
-    let candidate =
-        read(&args.candidate, &args.candidate_tag, "--candidate-tag", &args.memory, &mut selection)?;
+    let baseline = read(&old, &args.baseline_tag, "--baseline-tag", &args.memory, &mut selection)?;
+    let candidate = read(&new, &args.candidate_tag, "--candidate-tag", &args.memory, &mut selection)?;
     let mut judgement = judge(&selection, [baseline, candidate])?;
-    let of_files = args.baseline.iter().chain(&args.candidate).all(|path| !dataset::is_dataset(path));
+    let of_files = old.datasets.is_empty() && new.datasets.is_empty();
     if judgement.outcome() == GateOutcome::Closed && of_files {
-        let new = all_files(&args.candidate)?;
-        let old = all_files(&args.baseline)?;
-        judgement.grown = grown(&new, &old, args.memory.limit()).map_err(conversion_error)?;
+        judgement.grown = grown(&new.files, &old.files, args.memory.limit()).map_err(conversion_error)?;
     }
     drop(bar);
     let texts = [judgement.to_markdown(), judgement.to_junit(), judgement.to_html()];
@@ -147,26 +144,39 @@ impl Report {
     }
 }
 
+/// One side as it was given, and what it stands for.
+struct SideInputs<'a> {
+    paths: &'a [PathBuf],
+    datasets: Vec<&'a PathBuf>,
+    /// The other files, and those of directories.
+    files: Vec<PathBuf>,
+}
+
+impl<'a> SideInputs<'a> {
+    fn find(paths: &'a [PathBuf]) -> anyhow::Result<SideInputs<'a>> {
+        let (datasets, others): (Vec<_>, Vec<_>) = paths.iter().partition(|path| dataset::is_dataset(path));
+        Ok(SideInputs { paths, datasets, files: all_files(others)? })
+    }
+}
+
 /// Reads the runs of one side.
 fn read(
-    paths: &[PathBuf],
+    side: &SideInputs<'_>,
     tags: &[(String, String)],
     option: &str,
     memory: &MemoryArgs,
     selection: &mut Selection<'_>,
 ) -> anyhow::Result<GateSide> {
-    let (datasets, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        paths.iter().partition(|path| dataset::is_dataset(path));
+    let SideInputs { paths, datasets, files } = side;
     if datasets.is_empty() && !tags.is_empty() {
         return Err(UsageError::from(format!(
             "{option}: tags choose traces of a dataset, and none is given"
         ))
         .into());
     }
-    let files = all_files(others)?;
     let figures = selection.figures().clone();
     let wanted = &mut MeasureFilter { kinds: &figures, keep: &mut |kind, name| selection.wants(kind, name) };
-    let mut runs = run_times(&files, memory.limit(), wanted).map_err(conversion_error)?;
+    let mut runs = run_times(files, memory.limit(), wanted).map_err(conversion_error)?;
     for dataset in datasets {
         let found = dataset::run_times(dataset, tags, wanted)?;
         anyhow::ensure!(!found.is_empty(), "{}: {}", dataset.display(), no_traces(tags));
