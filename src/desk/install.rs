@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::device::{BINARY_PATH, Device, Privilege, Session};
+use super::device::{BINARY_PATH, Device, Privilege, SESSIONS_DIR, Session};
 use super::error::{DeskError, recordings};
 use super::host_hints::host_hints;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult};
@@ -91,7 +91,7 @@ fn clean_script() -> String {
          if [ -x {BINARY_PATH} ]; then r=$({BINARY_PATH} restore --flight 2>&1) || s=$?; \
          case $r in nothing*) ;; *) echo \"$r\";; esac; fi; \
          if [ $s = 0 ] && [ -e {BINARY_PATH} ]; then echo 'removed: {BINARY_PATH}'; fi; \
-         [ $s = 0 ] && rm -rf /data/local/tmp/tracebridge.d /data/local/tmp/tracebridge.*.part {BINARY_PATH} 2>/dev/null; \
+         [ $s = 0 ] && rm -rf {SESSIONS_DIR} /data/local/tmp/tracebridge.*.part {BINARY_PATH} 2>/dev/null; \
          rmdir /data/local/tmp/tracebridge-* 2>/dev/null; exit $s"
     )
 }

@@ -10,23 +10,21 @@ use serde_json::{Value, json};
 
 use super::delivery::local_error;
 use super::device::{
-    COMMAND_TIMEOUT, Device, DeviceError, Privilege, PulledFile, command_line, printable_text,
+    APP_TRACE_DIRS, COMMAND_TIMEOUT, Device, DeviceError, Privilege, PulledFile, SESSIONS_DIR, command_line,
+    data_dir, printable_text,
 };
 use super::error::DeskError;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind, OutcomeText};
-use super::output_names::numbered;
+use super::output_names::free_output;
 use super::pull::file_name;
 use super::targets::{TargetDevice, Targets};
 use super::user_interface::UserInterface;
 use crate::adb::AdbError;
 use crate::formats::input::Input;
-use crate::formats::{identify, is_benchmark_metrics};
+use crate::formats::{BENCHMARK_METRICS_ENDING, identify, is_benchmark_metrics};
 use crate::text::byte_size;
 
-/// Where a file that only its app may read is copied to on the device. `adb clean` removes the directory.
-const STAGING_DIR: &str = "/data/local/tmp/tracebridge.d";
-
-/// How long that may take.
+/// How long the copy of a file may take on the device.
 const STAGING_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The most files that are fetched from one place.
@@ -99,11 +97,11 @@ impl TracePlace {
 
     /// The directory of an app.
     fn of_app(package: &str, privilege: Privilege) -> TracePlace {
-        let directory = format!("/data/data/{package}");
+        let directory = data_dir(package);
         let find = |from: &str| {
+            let dirs = APP_TRACE_DIRS.map(|dir| format!("{from}{dir}")).join(" ");
             format!(
-                "find {from}files {from}cache {from}no_backup -type f \
-                 \\( -path '{from}files/profiling/*' -o -name '*.perfetto-trace' \\) 2>/dev/null"
+                "find {dirs} -type f \\( -path '{from}files/profiling/*' -o -name '*.perfetto-trace' \\) 2>/dev/null"
             )
         };
         let (list, reader) = if privilege.is_root() {
@@ -120,12 +118,13 @@ impl TracePlace {
 
     /// All places, those of the apps last.
     fn all(apps: &[String], privilege: Privilege) -> Vec<TracePlace> {
-        let benchmarks =
-            "\\( -name '*.perfetto-trace' -o -name '*.trace' -o -name '*-benchmarkData.json' \\)";
+        let benchmarks = format!(
+            "\\( -name '*.perfetto-trace' -o -name '*.trace' -o -name '*{BENCHMARK_METRICS_ENDING}' \\)"
+        );
         let mut places = vec![
             TracePlace::of_system("Perfetto", "/data/misc/perfetto-traces", "", privilege),
             TracePlace::of_system("System Tracing", "/data/local/traces", "", privilege),
-            TracePlace::of_system("a benchmark", "/storage/emulated/0/Android/media", benchmarks, privilege),
+            TracePlace::of_system("a benchmark", "/storage/emulated/0/Android/media", &benchmarks, privilege),
         ];
         places.extend(apps.iter().map(|app| TracePlace::of_app(app, privilege)));
         places
@@ -157,7 +156,7 @@ impl TracePlace {
     fn may_have(&self, file: &str) -> bool {
         let begins_well = match self.reader {
             Reader::User(_) => file.starts_with('/'),
-            Reader::App(_) => ["files/", "cache/", "no_backup/"].iter().any(|dir| file.starts_with(dir)),
+            Reader::App(_) => file.split_once('/').is_some_and(|(dir, _)| APP_TRACE_DIRS.contains(&dir)),
         };
         begins_well && file.len() <= MAX_PATH_BYTES && !file.contains(char::is_control)
     }
@@ -169,9 +168,10 @@ impl TracePlace {
             Reader::App(package) => package,
         };
         // adb's own user may not read the app's file, and the app may not write where adb's user reads.
-        let copy = format!("{STAGING_DIR}/other-trace");
+        // `adb clean` removes the directory, with what a lost connection leaves there.
+        let copy = format!("{SESSIONS_DIR}/other-trace");
         let read = command_line(&["run-as", package, "cat", file]);
-        let script = format!("mkdir -p {STAGING_DIR} && {read} </dev/null >{copy}");
+        let script = format!("mkdir -p {SESSIONS_DIR} && {read} </dev/null >{copy}");
         let copied = device.run_script(&script, Privilege::Shell, STAGING_TIMEOUT)?;
         let pulled = if copied.status == 0 {
             device.pull(&copy, local, Privilege::Shell).map_err(DeskError::from)
@@ -338,8 +338,7 @@ fn is_package(name: &str) -> bool {
 fn free_local(target: &TargetDevice<'_>, directory: &Path, file: &str) -> Result<PathBuf, DeskError> {
     let name = local_name(file_name(file)?);
     let wanted = target.name.output(&directory.join(name));
-    let free = numbered(&wanted, 2).find(|path| fs::symlink_metadata(path).is_err());
-    Ok(free.unwrap_or(wanted))
+    Ok(free_output(&[], &wanted))
 }
 
 /// The name on the host for a file of this name.

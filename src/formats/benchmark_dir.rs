@@ -6,11 +6,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The end of the name of a file of metrics.
-const METRICS_ENDING: &str = "-benchmarkData.json";
+pub const BENCHMARK_METRICS_ENDING: &str = "-benchmarkData.json";
 
 /// Whether a file's name is that of a benchmark's metrics, which are no trace.
 pub fn is_benchmark_metrics(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(METRICS_ENDING.as_bytes()))
+    file.file_name()
+        .is_some_and(|name| name.as_encoded_bytes().ends_with(BENCHMARK_METRICS_ENDING.as_bytes()))
+}
+
+/// Whether a text begins as such a file of Macrobenchmark or Microbenchmark does: an object with a `context`
+/// or `benchmarks`, of which the first is about the device's `build`.
+pub(super) fn begins_benchmark_metrics(start: &[u8]) -> bool {
+    let text = start.trim_ascii_start();
+    let inside = text.strip_prefix(b"{").unwrap_or(&[]).trim_ascii_start();
+    let is_context =
+        inside.starts_with(b"\"context\"") && memchr::memmem::find(start, b"\"build\"").is_some();
+    is_context || inside.starts_with(b"\"benchmarks\"")
 }
 
 /// The paths, where each directory of a benchmark's iterations is replaced by their traces, in the order of

@@ -5,6 +5,7 @@
 
 use super::archive::ZIP_MAGIC;
 use super::archive::tar::is_tar;
+use super::benchmark_dir::begins_benchmark_metrics;
 use super::format_id::{FormatId, UnreadFile};
 use super::input::{DETECTION_BYTES, Input};
 use super::recording::{FormatError, OpenedInput};
@@ -128,16 +129,6 @@ pub fn identify_bytes(bytes: &[u8]) -> Result<FormatId, UnreadFile> {
     row.map(|row| row.id).ok_or_else(|| unknown(bytes))
 }
 
-/// Whether a text begins as Macrobenchmark's and Microbenchmark's `benchmarkData.json` do: an object with a
-/// `context` or `benchmarks`, of which the first is about the device's `build`.
-fn is_benchmark_metrics(start: &[u8]) -> bool {
-    let text = start.trim_ascii_start();
-    let inside = text.strip_prefix(b"{").unwrap_or(&[]).trim_ascii_start();
-    let is_context =
-        inside.starts_with(b"\"context\"") && memchr::memmem::find(start, b"\"build\"").is_some();
-    is_context || inside.starts_with(b"\"benchmarks\"")
-}
-
 /// Describes a file that matches neither [`FORMATS`] nor [`UNREAD_FILES`].
 fn unknown(bytes: &[u8]) -> UnreadFile {
     let start = bytes.get(..DETECTION_BYTES).unwrap_or(bytes);
@@ -145,7 +136,7 @@ fn unknown(bytes: &[u8]) -> UnreadFile {
         ("a report page of tracebridge without the trace's text", "give the files that the page was made of")
     } else if ftrace_text::is_html_page(start) {
         ("an HTML page without a trace in it", "only systrace's pages hold one")
-    } else if is_benchmark_metrics(start) {
+    } else if begins_benchmark_metrics(start) {
         ("the metrics of an androidx benchmark", "give the directory, or the traces beside it")
     } else if start.contains(&0) {
         ("binary data of an unknown kind", "see what wrote it")

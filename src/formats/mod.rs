@@ -36,7 +36,7 @@ pub mod unpack_budget;
 pub(crate) mod wire;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
-pub use benchmark_dir::{is_benchmark_metrics, with_iterations};
+pub use benchmark_dir::{BENCHMARK_METRICS_ENDING, is_benchmark_metrics, with_iterations};
 pub use contained::ContainedTrace;
 pub(crate) use event::CLONE_THREAD;
 pub use event::{

@@ -8,6 +8,8 @@ use super::shell_words::quoted;
 
 /// The name in a session's directory of the first such trace, without its ending; with `-2`, `-3` … the next.
 pub(super) const APP_TRACE: &str = "capture-app";
+/// The directories of an app in which it may leave traces.
+pub const APP_TRACE_DIRS: [&str; 3] = ["files", "cache", "no_backup"];
 /// The most files that are collected of one launch.
 const MAX_TRACES: u32 = 20;
 
@@ -39,15 +41,17 @@ pub(super) fn after(package: &str, privilege: Privilege) -> String {
     )
 }
 
-fn data_dir(package: &str) -> String {
+/// The directory of an app.
+pub fn data_dir(package: &str) -> String {
     format!("/data/data/{package}")
 }
 
 /// The command that prints the paths of the traces below the app's directory, a line for each.
 fn list(package: &str, privilege: Privilege) -> String {
-    let find = "find files cache no_backup -type f -name 'perfetto-*.perfetto-trace' 2>/dev/null";
+    let dirs = APP_TRACE_DIRS.join(" ");
+    let find = format!("find {dirs} -type f -name 'perfetto-*.perfetto-trace' 2>/dev/null");
     match privilege {
-        Privilege::Shell => format!("run-as {} sh -c {} </dev/null", quoted(package), quoted(find)),
+        Privilege::Shell => format!("run-as {} sh -c {} </dev/null", quoted(package), quoted(&find)),
         _ => format!("( cd {} && {find} )", quoted(&data_dir(package))),
     }
 }

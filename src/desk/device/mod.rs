@@ -17,6 +17,7 @@ mod stream;
 use std::time::{Duration, Instant};
 
 pub use app_rights::AppRights;
+pub use app_traces::{APP_TRACE_DIRS, data_dir};
 pub use error::DeviceError;
 use facts::DeviceFacts;
 pub use facts::{BINARY_PATH, printable_text};
@@ -24,7 +25,7 @@ pub use free_space::RoomKeeper;
 pub use privilege::Privilege;
 pub use pull::{PulledFile, Verification};
 pub use recorder::{Recorder, RecorderJob};
-pub use session::{Session, SessionEnd, SessionState, abandon_all};
+pub use session::{SESSIONS_DIR, Session, SessionEnd, SessionState, abandon_all};
 pub use shell_words::{command_line, quoted};
 pub use stream::StreamEnd;
 

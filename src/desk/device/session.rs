@@ -25,7 +25,7 @@ use crate::workers::run_pool;
 
 /// The directory of all recordings that go on without a connection. The device's users `shell` and root alone
 /// may write there.
-const SESSIONS_DIR: &str = "/data/local/tmp/tracebridge.d";
+pub const SESSIONS_DIR: &str = "/data/local/tmp/tracebridge.d";
 /// How often the wait for a recorder is interrupted to see whether the user wants the end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// After this time of silence the device is asked whether it is still there; sooner where the user has less
