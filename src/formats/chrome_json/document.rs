@@ -90,8 +90,8 @@ impl<'a> ChromeJsonTrace<'a> {
         self.index.order.for_each(self.data, &mut |WalkedEvent { at, event }| {
             // The bytes of the last events have been read, wherever they are.
             pages.read_bytes(at.abs_diff(last).min(1 << 12));
-            last = at;
-            use_event(&event)
+            last = *at;
+            use_event(event)
         })
     }
 }

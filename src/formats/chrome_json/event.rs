@@ -110,7 +110,8 @@ impl<'a> JsonEvent<'a> {
             return Err(if scanner.peek().is_none() { Fault::Cut } else { Fault::Syntax });
         }
         let mut event: JsonEvent<'a> = JsonEvent::EMPTY;
-        while let Some((name, value)) = scanner.member()? {
+        while let Some(name) = scanner.member_name()? {
+            let value = scanner.value()?;
             event.member(name.raw(), value);
         }
         Ok(event)

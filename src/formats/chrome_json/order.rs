@@ -171,27 +171,38 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes the next event; `None` instead of the cursor where it was the last one.
-    fn take(self, data: &'a [u8], store: &Store) -> io::Result<(WalkedEvent<'a>, Option<Cursor<'a>>)> {
+    /// Hands the next event to `use_event`, and moves behind it. Returns whether another one follows.
+    ///
+    /// An event is a few hundred bytes, so that it stays where it was read.
+    fn take(
+        &mut self,
+        data: &'a [u8],
+        store: &Store,
+        use_event: &mut dyn FnMut(&WalkedEvent<'a>) -> io::Result<()>,
+    ) -> io::Result<bool> {
         match self {
-            Cursor::InOrder { mut walk, next, left } => {
-                let following = (left > 0).then(|| next_placed(&mut walk)).flatten();
-                let rest = following.map(|next| Cursor::InOrder { walk, next, left: left - 1 });
-                Ok((next, rest))
+            Cursor::InOrder { walk, next, left } => {
+                use_event(next)?;
+                let following = (*left > 0).then(|| next_placed(walk)).flatten();
+                let Some(following) = following else { return Ok(false) };
+                *left -= 1;
+                *next = following;
             }
-            Cursor::Sorted { mut places, next, mut first, mut left } => {
-                if places.len() == 0 && left > 0 {
-                    places = store.read(first, left.min(READ_PLACES))?.into_iter();
-                    first += places.len() as u64;
-                    left -= places.len();
-                }
+            Cursor::Sorted { places, next, first, left } => {
                 let at = next.at as usize;
                 let event = JsonEvent::read(&mut Scanner::new(data, at));
                 let event = event.map_err(|_| io::Error::other("an event has changed while it was read"))?;
-                let rest = places.next().map(|next| Cursor::Sorted { places, next, first, left });
-                Ok((WalkedEvent { at, event }, rest))
+                use_event(&WalkedEvent { at, event })?;
+                if places.len() == 0 && *left > 0 {
+                    *places = store.read(*first, (*left).min(READ_PLACES))?.into_iter();
+                    *first += places.len() as u64;
+                    *left -= places.len();
+                }
+                let Some(following) = places.next() else { return Ok(false) };
+                *next = following;
             }
         }
+        Ok(true)
     }
 }
 
@@ -210,7 +221,7 @@ impl TimeOrder {
     pub(super) fn for_each<'a>(
         &self,
         data: &'a [u8],
-        use_event: &mut dyn FnMut(WalkedEvent<'a>) -> io::Result<()>,
+        use_event: &mut dyn FnMut(&WalkedEvent<'a>) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut cursors: Vec<Option<Cursor<'a>>> = Vec::new();
         for run in &self.runs {
@@ -224,12 +235,12 @@ impl TimeOrder {
         while let Some(Reverse((_, number))) = heap.pop() {
             let following = heap.peek().map(|Reverse((place, _))| *place);
             // The run goes on as long as its events come before those of all others.
-            while let Some(cursor) = cursors[number].take() {
-                let (event, rest) = cursor.take(data, &self.store)?;
-                use_event(event)?;
-                let Some(rest) = rest else { break };
-                let place = rest.place();
-                cursors[number] = Some(rest);
+            while let Some(cursor) = &mut cursors[number] {
+                if !cursor.take(data, &self.store, use_event)? {
+                    cursors[number] = None;
+                    break;
+                }
+                let place = cursor.place();
                 if following.is_some_and(|following| place > following) {
                     heap.push(Reverse((place, number)));
                     break;

@@ -1,10 +1,9 @@
 //! The second pass: pushes a trace's events to a sink, in order of time, as events of tracks.
 
-use std::collections::HashMap;
 use std::hash::Hasher;
 use std::io;
 
-use rustc_hash::FxHasher;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use super::document::ChromeJsonTrace;
 use super::event::{IdScope, InstantScope, JsonEvent, ThreadKey};
@@ -44,7 +43,7 @@ fn push(json: &ChromeJsonTrace<'_>, sink: &mut dyn Sink) -> io::Result<ReadRepor
         json,
         sink,
         report: json.report(),
-        tracks: HashMap::new(),
+        tracks: FxHashMap::default(),
         next_track: 0,
         async_tracks: Vec::new(),
         slices: OpenJsonSlices::default(),
@@ -94,7 +93,7 @@ struct TrackPusher<'j, 's, 'a> {
     json: &'j ChromeJsonTrace<'a>,
     sink: &'s mut dyn Sink,
     report: ReadReport,
-    tracks: HashMap<JsonTrackKey, TrackId>,
+    tracks: FxHashMap<JsonTrackKey, TrackId>,
     next_track: u32,
     /// The tracks of the rows of asynchronous slices.
     async_tracks: Vec<TrackId>,

@@ -4,7 +4,9 @@
 //! whole slices (`X`) may overlap, and an end may name its slice.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
 
 use super::event::{JsonEvent, ThreadKey};
 use crate::formats::Flow;
@@ -35,7 +37,7 @@ pub(super) struct SliceEnd {
 /// The open slices of all threads.
 #[derive(Debug, Default)]
 pub(super) struct OpenJsonSlices {
-    rows: HashMap<JsonSliceRow, Vec<OpenJsonSlice>>,
+    rows: FxHashMap<JsonSliceRow, Vec<OpenJsonSlice>>,
     /// The ends of whole slices: their time, the slice's number, and the row. Of those of one time the slice
     /// that began last comes first, so the number is negated.
     ends: BinaryHeap<Reverse<(u64, u64, JsonSliceRow)>>,
@@ -143,9 +145,9 @@ pub(super) type AsyncRow = u32;
 #[derive(Debug, Default)]
 pub(super) struct AsyncSlices {
     /// By the hash of the id: the row, and how many slices are open on it.
-    open: HashMap<u64, (AsyncRow, u32)>,
+    open: FxHashMap<u64, (AsyncRow, u32)>,
     /// By the hash of process and name: rows without an open slice.
-    free: HashMap<u64, Vec<AsyncRow>>,
+    free: FxHashMap<u64, Vec<AsyncRow>>,
     rows: u32,
     /// Ends without a slice.
     pub(super) unmatched: u64,
@@ -211,7 +213,7 @@ impl AsyncSlices {
 /// are parts of the event that begins the slice.
 #[derive(Debug, Default)]
 pub(super) struct FlowBinding {
-    pub(super) by_event: HashMap<usize, Vec<Flow>>,
+    pub(super) by_event: FxHashMap<usize, Vec<Flow>>,
 }
 
 /// The number of the flow that an `s`, `t` or `f` event belongs to: flows with the same id, category and name
