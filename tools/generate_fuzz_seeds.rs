@@ -15,6 +15,7 @@ use support::art_writer::{Action, ArtTrace, Method, Record};
 use support::foreign_dat::{FORMAT, Maker, all, make};
 use support::kernel_pages::KernelPages;
 use support::scenario::{Era, Scenario};
+use support::screen_video::{self, Tables};
 
 /// A text with each kind of line that the reader of ftrace's text tells apart.
 const TEXT: &str = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 5/12   #P:2\n#\n\
@@ -186,6 +187,11 @@ const JSON: &str = r#"{"displayTimeUnit":"ms","traceEvents":[
 
 fn texts(corpus: &Corpus) -> io::Result<()> {
     corpus.save("chrome_json", "every_phase", JSON.as_bytes())?;
+    let frames = screen_video::frames(1_000_000_000, 3);
+    for tables in [Tables::Both, Tables::Microseconds, Tables::Version1, Tables::None] {
+        let video = screen_video::video(&frames, tables);
+        corpus.save("screen_video", &format!("{tables:?}").to_lowercase(), &video)?;
+    }
     corpus.save("ftrace_text", "every_line", TEXT.as_bytes())?;
     corpus.save("text_dat_text", "every_line", TEXT.as_bytes())?;
     corpus.save("why", "waits", WAITS.as_bytes())?;

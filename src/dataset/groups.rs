@@ -1,5 +1,5 @@
-//! Which files belong to one trace: a recording and the method trace of the same moments, and the key file
-//! and the data file of a method trace.
+//! Which files belong to one trace: a recording, the method trace and the video of the screen of the same
+//! moments, and the key file and the data file of a method trace.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -11,8 +11,8 @@ use crate::formats::{InputFiles, input_files};
 const METHOD_TRACES: [&str; 2] = ["trace", "key"];
 
 /// The files of each trace, in the order of the first file of each. The files of `pairs` belong together.
-/// Of the others, a method trace `NAME.trace` or `NAME.key` belongs to the one other file `NAME.…` of its
-/// directory: `launch` writes such pairs.
+/// Of the others, a method trace `NAME.trace` or `NAME.key` and a video `NAME.mp4` belong to the one other
+/// file `NAME.…` of its directory: `launch` writes such files.
 pub fn pairs_of(files: &[PathBuf], pairs: &[[PathBuf; 2]]) -> Vec<Vec<PathBuf>> {
     let is_paired = |file: &PathBuf| pairs.iter().any(|pair| pair.contains(file));
     let mut groups: Vec<Vec<PathBuf>> = pairs.iter().map(|pair| pair.to_vec()).collect();
@@ -25,8 +25,9 @@ pub fn pairs_of(files: &[PathBuf], pairs: &[[PathBuf; 2]]) -> Vec<Vec<PathBuf>> 
     for input in &inputs {
         let Some(of_stem) = stems.remove(&stem(&input.path).0) else { continue };
         let traces = of_stem.iter().filter(|input| is_method_trace(&input.path)).count();
-        match (of_stem.len(), traces) {
-            (2, 1) => groups.push(of_stem.into_iter().flat_map(InputFiles::named).collect()),
+        let videos = of_stem.iter().filter(|input| is_screen_video(&input.path)).count();
+        match (of_stem.len() - traces - videos, traces, videos) {
+            (1, 0 | 1, 0 | 1) => groups.push(of_stem.into_iter().flat_map(InputFiles::named).collect()),
             _ => groups.extend(of_stem.into_iter().map(InputFiles::named)),
         }
     }
@@ -35,6 +36,10 @@ pub fn pairs_of(files: &[PathBuf], pairs: &[[PathBuf; 2]]) -> Vec<Vec<PathBuf>> 
 
 fn is_method_trace(file: &Path) -> bool {
     stem(file).1.is_some_and(|ending| METHOD_TRACES.iter().any(|name| ending == *name))
+}
+
+fn is_screen_video(file: &Path) -> bool {
+    stem(file).1.is_some_and(|ending| ending == "mp4")
 }
 
 /// The path without the ending of the file's name, and this ending; `.gz` and `.zst` behind it are left out.
@@ -63,6 +68,13 @@ mod tests {
             ["a/1.dat", "a/2.dat", "a/1.trace", "b/1.trace", "a/2.trace.gz", "x.1.trace", "x.2.trace"];
         let expected = ["a/1.dat+a/1.trace", "a/2.dat+a/2.trace.gz", "b/1.trace", "x.1.trace", "x.2.trace"];
         assert_eq!(groups(&files, &[]), expected);
+    }
+
+    #[test]
+    fn a_video_of_the_screen_belongs_to_the_file_of_its_name() {
+        assert_eq!(groups(&["1.mp4", "1.dat", "2.dat"], &[]), ["1.mp4+1.dat", "2.dat"]);
+        assert_eq!(groups(&["1.dat", "1.trace", "1.mp4"], &[]), ["1.dat+1.trace+1.mp4"]);
+        assert_eq!(groups(&["1.mp4", "1.trace"], &[]), ["1.mp4", "1.trace"]);
     }
 
     #[test]

@@ -340,6 +340,7 @@ fn whole_input(
         duplicates: 0,
         method_edges: 0,
         header: Vec::new(),
+        video: None,
     }
 }
 

@@ -19,6 +19,8 @@ pub enum FormatId {
     FtraceText,
     /// Chrome's JSON trace format.
     ChromeJson,
+    /// A video of the screen with the times of its frames.
+    ScreenVideo,
 }
 
 impl FormatId {
@@ -33,6 +35,7 @@ impl FormatId {
             FormatId::SystraceHtml => "systrace HTML",
             FormatId::FtraceText => "ftrace text",
             FormatId::ChromeJson => "Chrome JSON",
+            FormatId::ScreenVideo => "screen video",
         }
     }
 

@@ -9,7 +9,9 @@ use super::benchmark_dir::begins_benchmark_metrics;
 use super::format_id::{FormatId, UnreadFile};
 use super::input::{DETECTION_BYTES, Input};
 use super::recording::{FormatError, OpenedInput};
-use super::{art_method, chrome_json, ftrace_text, perf_data, perfetto, simpleperf_report, trace_dat};
+use super::{
+    art_method, chrome_json, ftrace_text, perf_data, perfetto, screen_video, simpleperf_report, trace_dat,
+};
 
 /// One format that is read: a row of [`FORMATS`].
 pub struct InputFormat {
@@ -33,6 +35,7 @@ pub static FORMATS: &[InputFormat] = &[
         detect: simpleperf_report::detect,
         open: simpleperf_report::open,
     },
+    InputFormat { id: FormatId::ScreenVideo, detect: screen_video::detect, open: screen_video::open },
     InputFormat { id: FormatId::Perfetto, detect: perfetto::detect, open: perfetto::open },
     InputFormat { id: FormatId::ChromeJson, detect: chrome_json::detect, open: chrome_json::open },
     InputFormat { id: FormatId::SystraceHtml, detect: ftrace_text::detect_html, open: ftrace_text::open },
@@ -169,6 +172,7 @@ mod tests {
             (b"PERFILE2\x68\0", "perf.data"),
             (b"2ELIFREP\0\0", "perf.data"),
             (b"SIMPLEPERF\x01\0", "simpleperf report"),
+            (b"\0\0\0\x18ftypmp42\0\0\0\0isommp42", "screen video"),
             (b"\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
             (b"\x0a\0\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
             (b"{\"traceEvents\":[]}", "Chrome JSON"),

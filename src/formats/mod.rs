@@ -28,11 +28,13 @@ pub mod perfetto;
 mod recording;
 mod report;
 pub mod samples;
+pub mod screen_video;
 pub mod simpleperf_report;
 mod sink;
 mod spill;
 pub mod trace_dat;
 pub mod unpack_budget;
+mod video_frames;
 pub(crate) mod wire;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
@@ -57,3 +59,4 @@ pub(crate) use report::ThreadIds;
 pub use report::{CpuCount, Damage, ReadReport, TrackEventCounts};
 pub use sink::{Head, Order, Package, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
 pub use spill::Release;
+pub use video_frames::{ScreenVideo, VideoFrame, video_time};

@@ -16,6 +16,7 @@ use super::input::{Input, InputError, InputSet, Omission, OmissionReason};
 use super::input_format::{identify, reader};
 use super::recording::{FormatError, OpenedInput, Recording};
 use super::unpack_budget::{BudgetShare, UnpackLimit};
+use super::video_frames::ScreenVideo;
 use super::{Head, Order, ReadReport, Sink};
 use crate::progress::Pass;
 
@@ -77,7 +78,8 @@ pub struct InputFiles {
 /// - A name that no file has stands for `NAME.trace`, or else for `NAME.key`.
 /// - A key file `NAME.key` is joined with `NAME.data`, or with the data file behind it in the list.
 /// - A file that holds traces is replaced by these: an archive or a directory by the files that its manifest
-///   lists, or by the only trace in it; a bug report by its system traces and the method traces in its dumps.
+///   lists, or by the only trace in it, with the videos of the screen beside it; a bug report by its system
+///   traces and the method traces in its dumps.
 /// - `ARCHIVE//MEMBER` is a file in an archive.
 /// - Of inputs with the same contents the first one is taken.
 ///
@@ -165,6 +167,10 @@ impl Recording for RecordingWithProgress<'_> {
 
     fn method_traces(&self) -> Vec<ContainedTrace> {
         self.recording.method_traces()
+    }
+
+    fn video(&self) -> Option<&ScreenVideo> {
+        self.recording.video()
     }
 }
 

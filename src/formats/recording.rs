@@ -6,6 +6,7 @@ use super::art_method::MethodTrace;
 use super::contained::ContainedTrace;
 use super::input::Input;
 use super::samples::SampleRecording;
+use super::video_frames::ScreenVideo;
 use super::{Head, Order, ReadReport, Sink};
 
 /// A file with kernel events, opened up to its head.
@@ -24,6 +25,11 @@ pub trait Recording {
     /// The method traces that the file holds beside its events.
     fn method_traces(&self) -> Vec<ContainedTrace> {
         Vec::new()
+    }
+
+    /// The frames of a video of the screen, where the file is one. Its events are instants at the same times.
+    fn video(&self) -> Option<&ScreenVideo> {
+        None
     }
 }
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::clock::Clock;
+use crate::formats::ScreenVideo;
 use crate::formats::art_method::{CallAnomalies, Counts, MethodTrace};
 use crate::formats::input::Input;
 use crate::formats::samples::{
@@ -203,9 +204,32 @@ pub struct RecordingReport {
     pub cancelled_launches: Vec<Cancelled>,
     /// The frames of each app and layer in numbers.
     pub frames: Vec<FrameSummary>,
+    /// The frames of a video of the screen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<VideoReport>,
     /// Every frame, in the order of the begins.
     #[serde(skip)]
     pub every_frame: Vec<Frame>,
+}
+
+/// The frames of a video of the screen in numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct VideoReport {
+    /// Frames with a time.
+    pub frames: u64,
+    /// Frames of the video track; `None` where the file has no whole index.
+    pub track_frames: Option<u64>,
+    /// The duration that a player shows, ns.
+    pub length_ns: u64,
+    /// The wall clock at the first frame, ns since 1970, where the file tells it.
+    pub wall_start_ns: Option<u64>,
+}
+
+impl VideoReport {
+    fn new(video: &ScreenVideo) -> VideoReport {
+        let ScreenVideo { ref frames, track_frames, length_ns, wall_start_ns } = *video;
+        VideoReport { frames: frames.len() as u64, track_frames, length_ns, wall_start_ns }
+    }
 }
 
 fn as_map<S: Serializer>(counts: &[(String, u64)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -291,6 +315,7 @@ fn inspect_recording(recording: &dyn Recording) -> io::Result<RecordingReport> {
         launches: measured.launches,
         cancelled_launches: measured.cancelled,
         frames: summarize(&measured.frames),
+        video: recording.video().map(VideoReport::new),
         every_frame: measured.frames,
         report,
     })

@@ -86,9 +86,13 @@ fn merge_opened(
     options: &MergeOptions,
 ) -> Result<MergeSummary, MergeError> {
     let mut recordings = Vec::new();
+    let mut videos = Vec::new();
     let mut traces = Vec::new();
     for (index, input) in opened.into_iter().enumerate() {
         match input {
+            OpenedInput::Recording(recording) if recording.video().is_some() => {
+                videos.push((index, recording));
+            }
             OpenedInput::Recording(recording) => recordings.push((index, recording)),
             OpenedInput::MethodTrace(trace) => traces.push((index, trace)),
             OpenedInput::Samples(_) => {
@@ -96,6 +100,9 @@ fn merge_opened(
             }
         }
     }
+    // Nothing is placed by a video, and no other recording holds its frames.
+    let without_videos = recordings.len();
+    recordings.extend(videos);
     let reference = reference_clock(&recordings, &traces);
     let head = timeline_head(&recordings, &traces, &reference);
     let place = |(index, recording)| {
@@ -107,6 +114,7 @@ fn merge_opened(
         }
     };
     let mut recordings: Vec<RecordingInput<'_>> = recordings.into_iter().map(place).collect();
+    let videos = recordings.split_off(without_videos);
     let traced: Vec<Option<Pid>> = traces.iter().map(|(_, trace)| trace.header().pid).collect();
     let scout = if recordings.len() == 1 { out.scout() } else { None };
     let (evidence, duplicates) = gather_evidence(&recordings, &traced, scout)?;
@@ -126,6 +134,7 @@ fn merge_opened(
     let blank = inputs.iter().map(|input| blank_summary(input, reference.clock)).collect();
     let summary = MergeSummary::new(reference.clock, blank, ReadReport::default());
     recordings.sort_by_key(kept_before_others);
+    recordings.extend(videos);
     let mut timeline = Timeline::new(out, summary, duplicates);
     timeline.head(&head)?;
     push_all(&mut timeline, &recordings, &placed)?;
@@ -259,6 +268,7 @@ fn blank_summary(input: &Input, clock: Clock) -> InputSummary {
         duplicates: 0,
         method_edges: 0,
         header: Vec::new(),
+        video: None,
     }
 }
 

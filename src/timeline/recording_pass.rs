@@ -20,6 +20,7 @@ use crate::formats::{
     Damage, Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, ReadReport, Recording,
     Sink, SinkAdapter, ThreadInfo, TimelineFrame, Track, TrackEvent, TrackEventKind,
 };
+use crate::formats::{ScreenVideo, VideoFrame};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ids::Cpu;
 
@@ -300,6 +301,7 @@ impl<'o> Timeline<'o> {
         summary.offset_ns = offset_ns;
         summary.events = pushed.events;
         summary.duplicates = duplicates;
+        summary.video = input.recording.video().map(|video| placed(video, &input.map));
         let total = &mut self.summary.report;
         for (cpu, count) in std::mem::take(&mut report.cpus) {
             let sum = total.cpus.entry(cpu).or_default();
@@ -370,6 +372,12 @@ impl<'o> Timeline<'o> {
             self.summary.contents.add(DataKind::PerfettoPackets, count);
         }
     }
+}
+
+/// A video whose frames are at times of the timeline.
+fn placed(video: &ScreenVideo, map: &ClockMap) -> ScreenVideo {
+    let frames = video.frames.iter().map(|frame| VideoFrame { ts: map.map(frame.ts), ..*frame });
+    ScreenVideo { frames: frames.collect(), ..*video }
 }
 
 /// Buffers the edges of method traces, and passes every other call on.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::align::reason::{PlaceReason, Trial};
 use crate::clock::Clock;
 use crate::formats::ReadReport;
+use crate::formats::ScreenVideo;
 use crate::formats::art_method::CallAnomalies;
 
 /// A kind of data on a timeline.
@@ -242,6 +243,9 @@ pub struct InputSummary {
     /// The header of a method trace, for people: keys and values.
     #[serde(skip)]
     pub header: Vec<(String, String)>,
+    /// The frames of a video of the screen, at times of the timeline.
+    #[serde(skip)]
+    pub video: Option<ScreenVideo>,
 }
 
 /// The summary of a whole timeline.

@@ -15,14 +15,15 @@ use crate::console::{TerminalWriter, complain};
 use crate::export::ConversionLosses;
 use crate::formats::archive::ArchiveError;
 use crate::formats::samples::{SampleEvent, SampleRate, SampleThread};
+use crate::formats::video_time;
 use crate::formats::{Damage, OpenError, ReadReport, input_files};
 use crate::inspect::container::{self, ContainerReport};
 use crate::inspect::{
     self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport, SamplesReport,
-    ThreadReport,
+    ThreadReport, VideoReport,
 };
 use crate::measure::{Deadline, FrameSummary, Launch, LaunchType};
-use crate::text::byte_size;
+use crate::text::{byte_size, utc_time};
 
 /// Say what a file is: format, clocks, counts, losses, damage
 ///
@@ -184,6 +185,10 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
             if count.gaps > 0 { format!(", {} gaps of unknown size", count.gaps) } else { String::new() };
         writeln!(out, "  CPU {cpu}: {} events, {} lost{gaps}", count.events, count.lost)?;
     }
+    if let Some(video) = &recording.video {
+        print_video(out, video)?;
+        return print_problems(out, &recording.report);
+    }
     writeln!(out, "  events: {} of {} kinds", recording.events, recording.event_types.len())?;
     let kinds = recording.event_types.iter().map(|(name, count)| format!("    {count:>10} {name}"));
     print_list(out, kinds)?;
@@ -198,6 +203,18 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
     print_launches(out, recording)?;
     print_frames(out, &recording.frames)?;
     print_problems(out, &recording.report)
+}
+
+/// Prints the frames of a video of the screen in numbers.
+fn print_video(out: &mut dyn Write, video: &VideoReport) -> io::Result<()> {
+    let track = match video.track_frames {
+        Some(count) => format!("{count} in the video track"),
+        None => "no whole index of a video track".to_owned(),
+    };
+    writeln!(out, "  frames: {} with a time, {track}", video.frames)?;
+    writeln!(out, "  length: {}", video_time(video.length_ns))?;
+    let seconds = video.wall_start_ns.map(|ns| ns / 1_000_000_000);
+    seconds.map_or(Ok(()), |seconds| writeln!(out, "  first frame: {} UTC", utc_time(seconds)))
 }
 
 /// Prints the launches of apps: a line each.

@@ -3,7 +3,8 @@
 //! - With a manifest, as `merge` and Perfetto's tools write it: the files that it lists, on the clocks that
 //!   it relates. <https://perfetto.dev/docs/reference/perfetto-manifest> defines the manifest.
 //! - In a bug report of Android: its system traces, and the method traces in its dumps of threads.
-//! - Otherwise the only trace there is. Of several, the user names one: `archive.zip//member`.
+//! - Otherwise the only trace there is, with the videos of the screen beside it. Of several traces, the user
+//!   names one: `archive.zip//member`.
 
 mod members;
 pub(super) mod tar;
@@ -114,6 +115,14 @@ impl Archive<'_> {
         }
         if !survey.dumps.is_empty() || survey.is_bug_report {
             return self.bug_report(survey);
+        }
+        let is_video = |found: &&(String, FormatId)| found.1 == FormatId::ScreenVideo;
+        let videos = survey.traces.iter().filter(is_video);
+        let others: Vec<_> = survey.traces.iter().filter(|found| !is_video(found)).collect();
+        if let [(path, _)] = others.as_slice() {
+            let paths = [path].into_iter().chain(videos.map(|(path, _)| path));
+            let inputs = paths.map(|path| self.members.open(path)).collect::<Result<_, _>>()?;
+            return Ok(InputSet { inputs, omissions: survey.omissions });
         }
         match (survey.traces.as_slice(), survey.archives.as_slice()) {
             ([], [nested]) if depth < MAX_NESTED => inputs_nested(&self.members.open(nested)?, depth + 1),

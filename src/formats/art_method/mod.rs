@@ -38,7 +38,7 @@ use crate::art::DataHeaderError;
 use crate::art::{ALWAYS_ON_MAGIC, BlockEncoding, CounterTime, KeySection, MAGIC, always_on_form};
 use crate::clock::Clock;
 use crate::ids::Pid;
-use crate::text::utc_date;
+use crate::text::utc_time;
 
 /// The largest number of threads that read the records of one trace. More threads would only wait for memory.
 pub(crate) const MAX_WORKERS: usize = 8;
@@ -149,12 +149,7 @@ pub(crate) const YEAR_2001_NS: u64 = 1_000_000_000_000_000_000;
 
 /// A reading of CLOCK_REALTIME, ns, as `2014-03-30 13:58:15` in UTC; `None` for a reading of another clock.
 fn time_of_day(ns: u64) -> Option<String> {
-    let seconds = (ns > YEAR_2001_NS).then_some(ns / 1_000_000_000)?;
-    let day = utc_date(seconds);
-    let hour = seconds / 3_600 % 24;
-    let minute = seconds / 60 % 60;
-    let second = seconds % 60;
-    Some(format!("{day} {hour:02}:{minute:02}:{second:02}"))
+    (ns > YEAR_2001_NS).then(|| utc_time(ns / 1_000_000_000))
 }
 
 /// A traced thread.

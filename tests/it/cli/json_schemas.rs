@@ -46,11 +46,16 @@ fn what_json_prints_has_the_form_of_the_published_schemas() {
     fs::create_dir(dir.join("bug")).unwrap();
     put("bug/app.trace", &made.trace);
     put("bug/memory.hprof", b"JAVA PROFILE 1.0.3\0");
+    let frames = support::screen_video::frames(1_000_000_000, 3);
+    put("screen.mp4", &support::screen_video::video(&frames, support::screen_video::Tables::Both));
     stand_in_for_tracefs(&dir.join("tracefs"));
     let mut check = |schema: &str, line: &str| {
         documents.add(schema, tracebridge().current_dir(dir).args(line.split(' ')));
     };
-    check("info", "info --json app.dat app.trace cut.dat before.trace a.txt notes.txt bug missing");
+    check(
+        "info",
+        "info --json app.dat app.trace cut.dat before.trace a.txt screen.mp4 notes.txt bug missing",
+    );
     for out in ["pftrace", "zip", "dat", "txt", "json", "firefox.json", "csv"] {
         check("merge", &format!("merge --json --explain app.dat app.trace -o out.{out}"));
         check("convert", &format!("convert --json a.txt -o text.{out}.gz").replace("zip.gz", "html"));

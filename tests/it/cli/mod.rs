@@ -51,6 +51,7 @@ mod profile_options;
 mod progress;
 mod queries;
 mod report;
+mod screen_video;
 mod trace_dat;
 mod viewers;
 mod why;

@@ -23,6 +23,7 @@ pub mod python;
 pub mod report_page;
 pub mod scenario;
 pub mod schemas;
+pub mod screen_video;
 pub mod tables;
 mod wait;
 

@@ -35,6 +35,15 @@ pub fn utc_date(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
+/// A time in UTC: `2026-11-22 13:58:15`. `seconds` count from 1970.
+pub fn utc_time(seconds: u64) -> String {
+    let day = utc_date(seconds);
+    let hour = seconds / 3_600 % 24;
+    let minute = seconds / 60 % 60;
+    let second = seconds % 60;
+    format!("{day} {hour:02}:{minute:02}:{second:02}")
+}
+
 /// A number of bytes for people: `9999 bytes`, `12.3 kB`, `1.0 MB`.
 pub fn byte_size(bytes: u64) -> String {
     match bytes {
