@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 
 use super::critical_path::WithCriticalPaths;
+use super::report_page::PageVideos;
 use super::{
     ConversionLosses, Create, FORMATS, NamedOut, Out, OutputFormat, TABLES_ENDING, formats_that_hold,
     perfetto,
@@ -49,6 +50,8 @@ pub struct ConvertRequest<'a> {
     pub window: WindowRequest,
     /// Adds the critical path of each launch and of each late frame as a track.
     pub critical_paths: bool,
+    /// Puts the videos among the inputs into the page, in place of naming their files.
+    pub embed_videos: bool,
 }
 
 impl<'a> ConvertRequest<'a> {
@@ -65,6 +68,7 @@ impl<'a> ConvertRequest<'a> {
             options: MergeOptions::default(),
             window: WindowRequest::default(),
             critical_paths: false,
+            embed_videos: false,
         }
     }
 
@@ -129,6 +133,9 @@ impl<'a> Conversion<'a> {
                 output: request.output.display().to_string(),
             })?,
         };
+        if request.embed_videos && !matches!(format.create, Create::Page(_)) {
+            return Err(ConvertError::NoPage { format: format.name });
+        }
         let InputSet { inputs, omissions } = open_all(request.inputs, request.unpack_limit)?;
         // The traces of a directory have names of their own.
         let opened: Vec<&Path> = inputs.iter().filter(|i| !i.is_member).map(|i| Path::new(&i.name)).collect();
@@ -190,6 +197,11 @@ impl<'a> Conversion<'a> {
             }
             Create::Stream(create) | Create::PassThrough(create, _) => create(output.stream()?),
             Create::Holding(create) => create(output.stream()?, self.request.unpack_limit.into()),
+            Create::Page(create) => {
+                let ConvertRequest { output: page, embed_videos, unpack_limit, .. } = self.request;
+                let videos = PageVideos::new(&self.inputs, page, embed_videos);
+                create(output.stream()?, unpack_limit.into(), videos)
+            }
             Create::Archive(_, create) => {
                 let out = output.seekable()?.ok_or(ConvertError::ArchiveNeedsFile)?;
                 create(out, &self.inputs).map_err(MergeError::Io)?
@@ -401,6 +413,12 @@ pub enum ConvertError {
     /// No archive can be made of these inputs.
     #[error("{0}")]
     ArchiveInputs(&'static str),
+    /// A video was to be put into something else than a page.
+    #[error("--embed-video puts videos into a page, and {format} is none: name the output .html")]
+    NoPage {
+        /// The name of the output's format.
+        format: &'static str,
+    },
     /// The output would be empty: its format holds none of the data of the inputs.
     #[error(
         "{format} has no place for {data}, and the inputs hold nothing else: nothing is written. Outputs that \
@@ -445,6 +463,7 @@ impl ConvertError {
                     | OutputIsDirectory { .. }
                     | ArchiveNeedsFile
                     | ArchiveWithMapping
+                    | NoPage { .. }
             )
     }
 }

@@ -25,6 +25,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use self::report_page::PageVideos;
 use crate::art::Mapping;
 use crate::formats::input::Input;
 use crate::timeline::TimelineSink;
@@ -95,6 +96,8 @@ pub enum Create {
     Stream(fn(Out) -> Box<dyn TimelineSink>),
     /// The same, but the writer keeps the whole timeline in memory until its end.
     Holding(fn(Out, HeldLimit) -> Box<dyn TimelineSink>),
+    /// The same for a page, which shows the videos among the inputs.
+    Page(CreatePage),
     /// The writer writes from front to back. The other function makes a writer that also passes through the
     /// packets of inputs that have the output's format.
     PassThrough(fn(Out) -> Box<dyn TimelineSink>, CreatePassing),
@@ -107,6 +110,9 @@ pub enum Create {
 /// Makes a writer that passes through the packets of those inputs that have the output's format. The mapping
 /// gives obfuscated names in these packets back.
 pub type CreatePassing = for<'a> fn(Out, &'a [Input], Option<&'a Mapping<'a>>) -> Box<dyn TimelineSink + 'a>;
+
+/// Makes the writer of a page that shows videos.
+pub type CreatePage = for<'a> fn(Out, HeldLimit, PageVideos<'a>) -> Box<dyn TimelineSink + 'a>;
 
 /// Makes the writer of an archive onto a file, with the inputs of the timeline.
 pub type CreateArchive = for<'a> fn(NamedOut<File>, &'a [Input]) -> io::Result<Box<dyn TimelineSink + 'a>>;
@@ -150,14 +156,14 @@ pub static FORMATS: &[OutputFormat] = &[
         endings: &[".systrace.html"],
         viewers: "any browser, offline; https://ui.perfetto.dev reads it too",
         column: held::HeldColumn::SystraceHtml,
-        create: Create::Holding(report_page::create_with_text),
+        create: Create::Page(report_page::create_with_text),
     },
     OutputFormat {
         name: "report",
         endings: &[".html", ".htm"],
         viewers: "any browser, offline",
         column: held::HeldColumn::Report,
-        create: Create::Holding(report_page::create),
+        create: Create::Page(report_page::create),
     },
     OutputFormat {
         name: "trace-dat",
@@ -209,6 +215,7 @@ pub fn create(name: &str, out: Out) -> Option<Box<dyn TimelineSink>> {
     match OutputFormat::of_name(name)?.create {
         Create::Stream(create) | Create::PassThrough(create, _) => Some(create(out)),
         Create::Holding(create) => Some(create(out, HeldLimit::default())),
+        Create::Page(create) => Some(create(out, HeldLimit::default(), PageVideos::default())),
         Create::Archive(..) => None,
     }
 }
@@ -229,6 +236,7 @@ mod tests {
             let mut sink = match format.create {
                 Create::Stream(create) | Create::PassThrough(create, _) => create(Box::new(out)),
                 Create::Holding(create) => create(Box::new(out), HeldLimit::default()),
+                Create::Page(create) => create(Box::new(out), HeldLimit::default(), PageVideos::default()),
                 Create::Archive(_, create) => {
                     create(NamedOut { name: format.name.to_owned(), out }, &[]).unwrap()
                 }

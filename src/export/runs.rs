@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::FORMATS;
 use super::convert::{Conversion, ConversionOutput, ConvertError, ConvertRequest};
-use super::report_page::{PageData, PageTrace, TraceRole, begin_page, end_page};
+use super::report_page::{PageData, PageTrace, PageVideos, TraceRole, begin_page, end_page};
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::measure::{
     Comparison, MeasureFilter, MeasureKind, MeasuredPart, MeasuredRun, RunMeter, RunSet, RunTimes,
@@ -207,7 +207,9 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
         sets.push(RunSet { title: title(&files[shown]), runs, shown, start: 0 });
     }
     let mut out = output.stream()?;
-    begin_page(&mut *out).map_err(MergeError::Io)?;
+    // The pages of comparisons show no videos: a set has as many as it has runs.
+    let videos = PageVideos::default();
+    begin_page(&mut *out, &videos).map_err(MergeError::Io)?;
     let mut page = PageData::new(out);
     for ((files, set), role) in groups.iter().zip(&mut sets).zip([TraceRole::New, TraceRole::Old]) {
         let conversion = Conversion::prepare(ConvertRequest { inputs: &files[set.shown], ..request })?;
@@ -215,7 +217,7 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
         let pushed = conversion.push_part(&mut trace, conversion.parse_mapping()?.as_ref());
         conversion.check_whole()?;
         let summary = pushed?;
-        page.add(role, &mut trace, &summary).map_err(MergeError::Io)?;
+        page.add(role, &mut trace, &summary, &videos).map_err(MergeError::Io)?;
         set.start = trace.start();
     }
     let comparison = Comparison::new(&sets[1], &sets[0]);

@@ -23,6 +23,8 @@ import { Splitter } from "./ui/splitter";
 import { visibleName } from "./ui/text";
 import { useStore } from "./ui/use_store";
 import { hasCauses } from "./why/critical_path";
+import { stepFrame } from "./video/moment";
+import { ScreenPanel } from "./video/screen_panel";
 import { WhyPanel } from "./why/why_panel";
 
 export interface AppProps {
@@ -64,6 +66,11 @@ export function App({ store, traces, comparison, generator }: AppProps) {
         rowFilter.current?.focus();
         rowFilter.current?.select();
         event.preventDefault();
+      } else if ((event.key === "," || event.key === ".") && !writing && !event.ctrlKey && !event.metaKey) {
+        const video = store.state.trace.videos.at(0);
+        if (!video) return;
+        stepFrame(store, video, event.key === "," ? -1 : 1);
+        event.preventDefault();
       } else if (event.key === "?" && !writing) {
         setHelp(true);
         event.preventDefault();
@@ -77,6 +84,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
     ["profile", "Profile"],
     ["summary", "Summary"],
   ];
+  if (traces.some(({ videos }) => videos.length > 0)) panels.unshift(["screen", "Screen"]);
   if (traces.some(hasCauses)) panels.unshift(["why", "Why"]);
   if (traces.some(({ index }) => index.launches.length + index.frames.length > 0))
     panels.unshift(["launches", "Launches and frames"]);
@@ -136,6 +144,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
             <section class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${shown}`}>
               {shown === "launches" && <LaunchesPanel store={store} />}
               {shown === "why" && <WhyPanel store={store} />}
+              {shown === "screen" && <ScreenPanel store={store} />}
               {shown === "profile" && (
                 <Later text="Computing the profile …">
                   {() => <ProfilePanel store={store} options={options} set={set} />}

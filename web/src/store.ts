@@ -20,7 +20,7 @@ export type Selection =
   | { kind: "thread"; thread: number }
   | { kind: "launch"; launch: number };
 
-export type Panel = "timeline" | "launches" | "why" | "profile" | "comparison" | "summary";
+export type Panel = "timeline" | "launches" | "why" | "screen" | "profile" | "comparison" | "summary";
 
 export interface Bookmark {
   at: number;
@@ -58,6 +58,8 @@ export interface State {
   /** The period that the user has chosen or measured; the profile follows it. `null`: the profile follows `view`. */
   range: Range | null;
   selection: Selection | null;
+  /** The time under the pointer, of a trace with videos; `null`: the pointer is not over the timeline. */
+  pointer: number | null;
   /** The text of the search field. */
   query: string;
   bookmarks: Bookmark[];

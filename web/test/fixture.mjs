@@ -145,6 +145,7 @@ class Page {
     }
     flush();
     return this.json({
+      videos: [],
       ...rest,
       strings: this.json(strings),
       methods: methods ? this.json(methods) : null,
@@ -169,7 +170,7 @@ export function pageOf(traces, comparison = null) {
   const entries = traces.map(([role, trace]) => ({ role, index: page.trace(trace) }));
   return page.html({
     format: "tracebridge-report",
-    version: 6,
+    version: 7,
     generator: "tracebridge fixture",
     traces: entries,
     comparison: comparison === null ? null : page.json(comparison),

@@ -29,7 +29,9 @@ export async function openPage(
   });
   await page.goto(`${pathToFileURL(path).href}${fragment ? `#${fragment}` : ""}`, { waitUntil: "load" });
   await page.waitForSelector(`${wait}, .failed`);
-  await page.waitForSelector(".profile, .launches, .summary, .comparison, .splitter [aria-pressed=true], .failed");
+  await page.waitForSelector(
+    ".profile, .launches, .summary, .comparison, .screen, .splitter [aria-pressed=true], .failed",
+  );
   await settled(page);
   return { page, problems };
 }

@@ -117,6 +117,9 @@ pub(super) struct WriteArgs {
     /// End at this time after the trace's begin
     #[arg(long, value_name = "TIME", value_parser = units::nanoseconds)]
     to: Option<u64>,
+    /// Put the videos of the screen into the page; without it they stay files, which the page names
+    #[arg(long)]
+    embed_video: bool,
     #[command(flatten)]
     memory: MemoryArgs,
     /// Write the summary as JSON (docs/schemas/convert.json describes it)
@@ -215,6 +218,9 @@ fn write_tables(
         )
         .into());
     }
+    if write.embed_video {
+        return Err(UsageError::from("--embed-video puts videos into a page, and tables are none").into());
+    }
     let options = TraceOptions {
         large: LargeTables { method_calls: true, events: true },
         keep_damaged: true,
@@ -273,6 +279,7 @@ pub(super) fn request<'a>(
         options: place.options(),
         window: WindowRequest { from_ns: write.from, to_ns: write.to },
         critical_paths: false,
+        embed_videos: write.embed_video,
     }
 }
 

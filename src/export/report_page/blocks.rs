@@ -107,6 +107,16 @@ impl<W: Write + Send + 'static> BlockWriter<W> {
         Ok(self.blocks - 1)
     }
 
+    /// Writes bytes as a block of their own, and returns the block's number.
+    pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.block.is_empty() {
+            self.end_block()?;
+        }
+        self.block.extend_from_slice(bytes);
+        self.end_block()?;
+        Ok(self.blocks - 1)
+    }
+
     fn end_block(&mut self) -> io::Result<()> {
         self.blocks += 1;
         let block = std::mem::take(&mut self.block);

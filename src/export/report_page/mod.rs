@@ -9,6 +9,7 @@ mod columns;
 mod index;
 mod page_trace;
 mod tracks;
+mod videos;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 
 use self::blocks::BlockWriter;
 pub(super) use self::page_trace::PageTrace;
+pub use self::videos::PageVideos;
 use super::Out;
 use super::held_memory::HeldLimit;
 use super::systrace::SystraceWriter;
@@ -34,18 +36,26 @@ const PAGE: &str = include_str!("page.html");
 /// The placeholder in [`PAGE`] that the data replaces.
 const DATA_MARK: &str = "@TRACEBRIDGE_DATA@";
 
-/// Makes the writer of a page, of which no more than `limit` is kept in memory.
-pub(super) fn create(out: Out, limit: HeldLimit) -> Box<dyn TimelineSink> {
-    ReportWriter::boxed(out, limit, false)
+/// The end of the page's content-security policy for pictures, behind which that for videos is put.
+const POLICY_OF_PICTURES: &str = "img-src data: blob:;";
+
+/// Makes the writer of a page with these videos, of which no more than `limit` is kept in memory.
+pub(super) fn create(out: Out, limit: HeldLimit, videos: PageVideos<'_>) -> Box<dyn TimelineSink + '_> {
+    ReportWriter::boxed(out, limit, videos, false)
 }
 
 /// Makes the writer of a page that also holds the trace as text.
-pub(super) fn create_with_text(out: Out, limit: HeldLimit) -> Box<dyn TimelineSink> {
-    ReportWriter::boxed(out, limit, true)
+pub(super) fn create_with_text(
+    out: Out,
+    limit: HeldLimit,
+    videos: PageVideos<'_>,
+) -> Box<dyn TimelineSink + '_> {
+    ReportWriter::boxed(out, limit, videos, true)
 }
 
-struct ReportWriter {
+struct ReportWriter<'a> {
     trace: PageTrace,
+    videos: PageVideos<'a>,
     text: Option<SystraceWriter>,
     out: SharedOut,
 }
@@ -85,11 +95,16 @@ impl Write for ScriptText {
     }
 }
 
-impl ReportWriter {
-    fn boxed(out: Out, limit: HeldLimit, with_text: bool) -> Box<dyn TimelineSink> {
+impl<'a> ReportWriter<'a> {
+    fn boxed(
+        out: Out,
+        limit: HeldLimit,
+        videos: PageVideos<'a>,
+        with_text: bool,
+    ) -> Box<dyn TimelineSink + 'a> {
         let out = SharedOut(Arc::new(Mutex::new(out)));
         let text = with_text.then(|| SystraceWriter::new(Box::new(ScriptText(out.clone()))));
-        Box::new(ReportWriter { trace: PageTrace::new(limit), text, out })
+        Box::new(ReportWriter { trace: PageTrace::new(limit), videos, text, out })
     }
 
     /// The sinks that receive everything.
@@ -133,8 +148,14 @@ impl<W: Write + Send + 'static> PageData<W> {
     }
 
     /// Adds a trace that has been collected whole. The page shows the first one first.
-    pub fn add(&mut self, role: TraceRole, trace: &mut PageTrace, summary: &MergeSummary) -> io::Result<()> {
-        let index = trace.write(summary, &mut self.blocks)?;
+    pub fn add(
+        &mut self,
+        role: TraceRole,
+        trace: &mut PageTrace,
+        summary: &MergeSummary,
+        videos: &PageVideos<'_>,
+    ) -> io::Result<()> {
+        let index = trace.write(summary, videos, &mut self.blocks)?;
         self.traces.push(json!({ "role": role.name(), "index": index }));
         Ok(())
     }
@@ -144,7 +165,7 @@ impl<W: Write + Send + 'static> PageData<W> {
         let comparison = comparison.map(|comparison| self.blocks.json(comparison)).transpose()?;
         let directory = json!({
             "format": "tracebridge-report",
-            "version": 6,
+            "version": 7,
             "generator": concat!("tracebridge ", env!("CARGO_PKG_VERSION")),
             "traces": self.traces,
             "comparison": comparison,
@@ -157,9 +178,11 @@ impl<W: Write + Send + 'static> PageData<W> {
     }
 }
 
-/// Writes the part of the page before its data.
-pub(super) fn begin_page(out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(PAGE.split(DATA_MARK).next().unwrap_or_default().as_bytes())
+/// Writes the part of the page before its data. The page may load `videos`, and nothing else.
+pub(super) fn begin_page(out: &mut dyn Write, videos: &PageVideos<'_>) -> io::Result<()> {
+    let head = PAGE.split(DATA_MARK).next().unwrap_or_default();
+    let policy = format!("{POLICY_OF_PICTURES}{}", videos.policy());
+    out.write_all(head.replacen(POLICY_OF_PICTURES, &policy, 1).as_bytes())
 }
 
 /// Writes the part of the page behind its data, and flushes.
@@ -168,9 +191,9 @@ pub(super) fn end_page(out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-impl Sink for ReportWriter {
+impl Sink for ReportWriter<'_> {
     fn head(&mut self, head: &Head) -> io::Result<()> {
-        begin_page(&mut *self.out.lock())?;
+        begin_page(&mut *self.out.lock(), &self.videos)?;
         if self.text.is_some() {
             let section = b"<script class=\"trace-data\" type=\"application/text\">\n";
             self.out.lock().write_all(section)?;
@@ -211,7 +234,7 @@ impl Sink for ReportWriter {
     }
 }
 
-impl TimelineSink for ReportWriter {
+impl TimelineSink for ReportWriter<'_> {
     fn order(&mut self) -> Order {
         Order::Time
     }
@@ -239,9 +262,10 @@ impl TimelineSink for ReportWriter {
             self.trace.add_notes(text.notes());
             self.out.lock().write_all(b"</script>\n")?;
         }
+        self.trace.add_notes(self.videos.notes(summary));
         self.trace.finish(summary)?;
         let mut data = PageData::new(self.out.clone());
-        data.add(TraceRole::Only, &mut self.trace, summary)?;
+        data.add(TraceRole::Only, &mut self.trace, summary, &self.videos)?;
         end_page(&mut data.finish(None)?)
     }
 

@@ -10,6 +10,7 @@ use super::collector::{PageCollector, StringTable, WallMark};
 use super::columns::{ArrowColumns, Base, LATE, NO_DEADLINE, PageArrow};
 use super::index::{self, People, TrackEntry, track_order, without_directories};
 use super::tracks::{FrameTimes, Name, Owner, PageTrack, PageTracks, TrackColumns, TrackRole};
+use super::videos::PageVideos;
 use crate::clock::Clock;
 use crate::export::held_memory::{HeldBytes, HeldLimit, HeldMemory};
 use crate::formats::{
@@ -65,6 +66,7 @@ impl PageTrace {
     pub(super) fn write<W: Write + Send + 'static>(
         &mut self,
         summary: &MergeSummary,
+        videos: &PageVideos<'_>,
         blocks: &mut BlockWriter<W>,
     ) -> io::Result<usize> {
         let (page, why) = self.builder.sink().first.parts();
@@ -96,6 +98,7 @@ impl PageTrace {
             columns.encode(&base, &mut blocks.block);
             blocks.end_if_full()?;
         }
+        let videos = videos.write(summary, start, &page.tracks.list, &order, blocks)?;
         let mut inclusive = InclusiveTimes::new(page.methods.len());
         for track in &page.tracks.list {
             if let TrackColumns::Calls(calls) = &track.columns {
@@ -133,6 +136,7 @@ impl PageTrace {
             "summary": summary_of(summary, &self.notes, self.builder.not_written())?,
             "launches": launches,
             "frames": frames,
+            "videos": videos,
         });
         blocks.json(&index)
     }

@@ -100,3 +100,43 @@ fn an_archive_with_one_trace_gives_its_videos_too() {
     let said = run_in(dir, &["convert", "run", "-o", "x.csv"]).exited(0).said();
     assert!(said.contains("screen.mp4 (screen video"), "{said}");
 }
+
+#[test]
+fn the_video_of_the_page_tests_is_the_one_that_is_made_here() {
+    let path = support::project_dir().join("web/test/screen.mp4");
+    let made = video(&frames(10_000_000_000, 10), Tables::Both);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &made).unwrap();
+    }
+    assert!(fs::read(&path).unwrap() == made, "{}: UPDATE_GOLDEN=1 writes it anew", path.display());
+}
+
+#[test]
+fn a_page_names_the_video_or_holds_it() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    write_inputs(dir);
+    merged(dir, "x.html", &[]).exited(0);
+    let page = fs::read_to_string(dir.join("x.html")).unwrap();
+    assert!(page.contains("img-src data: blob:; media-src 'self'; base-uri"), "the policy of a page");
+    let beside = support::report_page::Page::read(&dir.join("x.html"));
+    let entry = &beside.index["videos"][0];
+    assert_eq!((&entry["name"], &entry["url"]), (&"screen.mp4".into(), &"screen.mp4".into()));
+    let track = &beside.index["tracks"][entry["track"].as_u64().unwrap() as usize];
+    assert_eq!((&track["name"], &track["count"]), (&"screen video".into(), &10.into()));
+    merged(dir, "y.html", &["--embed-video"]).exited(0);
+    let inside = support::report_page::Page::read(&dir.join("y.html"));
+    let entry = &inside.index["videos"][0];
+    assert!(entry["url"].is_null());
+    let held = inside.block(entry["blocks"][0].as_u64().unwrap() as usize);
+    assert!(held == fs::read(dir.join("screen.mp4")).unwrap());
+    // A page without a video is as it was.
+    run_in(dir, &["convert", "rec.txt", "-o", "z.html"]).exited(0);
+    assert!(!fs::read_to_string(dir.join("z.html")).unwrap().contains("media-src"));
+    let said = merged(dir, "x.json", &["--embed-video"]).exited(2).said();
+    assert!(said.contains("--embed-video puts videos into a page"), "{said}");
+    fs::write(dir.join("screen.mp4.gz"), support::files::gzip(&fs::read(dir.join("screen.mp4")).unwrap()))
+        .unwrap();
+    let said = run_in(dir, &["report", "rec.txt", "screen.mp4.gz", "-o", "p.html"]).exited(0).said();
+    assert!(said.contains("the page does not show its pictures"), "{said}");
+}

@@ -71,7 +71,7 @@ fn blocks_of(text: &str) -> (Value, Vec<Vec<u8>>) {
     let directories = between(text, start, "</script>");
     assert_eq!(directories.len(), 1);
     let directory: Value = serde_json::from_str(directories[0]).unwrap();
-    assert_eq!((&directory["format"], &directory["version"]), (&"tracebridge-report".into(), &6.into()));
+    assert_eq!((&directory["format"], &directory["version"]), (&"tracebridge-report".into(), &7.into()));
     let blocks = between(text, "<!--tracebridge-block:", "-->");
     let unpack = |block: &str| {
         let mut out = Vec::new();
@@ -110,6 +110,11 @@ impl Page {
         let strings = serde_json::from_value(json(&index["strings"])).unwrap();
         let methods = if index["methods"].is_null() { Value::Null } else { json(&index["methods"]) };
         Page { text, index, strings, methods, blocks }
+    }
+
+    /// The bytes of a block.
+    pub fn block(&self, number: usize) -> &[u8] {
+        &self.blocks[number]
     }
 
     pub fn string(&self, id: i64) -> &str {

@@ -32,6 +32,27 @@ export interface TraceIndex {
   summary: Summary;
   launches: Launch[];
   frames: FrameSummary[];
+  videos: VideoEntry[];
+}
+
+/** A video of the screen. */
+export interface VideoEntry {
+  name: string;
+  /** The track of its frames; null where none of them is in the trace's part. */
+  track: number | null;
+  length_ns: number;
+  /** The block of its frames' times. */
+  frames: number;
+  /** Where its file lies, from the page on. */
+  url?: string;
+  /** The blocks of its file. */
+  blocks?: number[];
+}
+
+/** The frames' times: in the trace, and from the video's begin on; ns. */
+export interface VideoFrames {
+  at: number[];
+  video: number[];
 }
 
 export interface ThreadInfo {
@@ -171,7 +192,7 @@ export interface ComparisonRow {
 
 const DIRECTORY_ID = "tracebridge-directory";
 const BLOCK_PREFIX = "tracebridge-block:";
-const VERSION = 6;
+const VERSION = 7;
 const CUT = "The file may have been cut while it was copied.";
 
 /** The page's directory. Throws an Error with a sentence for people where the page holds none that fits. */
@@ -202,7 +223,12 @@ export class Blocks {
     return comment.data.slice(BLOCK_PREFIX.length);
   }
 
+  /** The bytes of a block. */
+  bytes(block: number): Promise<Uint8Array> {
+    return unpack(this.text(block));
+  }
+
   async json<T>(block: number): Promise<T> {
-    return JSON.parse(new TextDecoder().decode(await unpack(this.text(block)))) as T;
+    return JSON.parse(new TextDecoder().decode(await this.bytes(block))) as T;
   }
 }

@@ -2,6 +2,7 @@
 
 import { decodeAll } from "./decode_workers";
 import type { Blocks, Launch, MethodTable, ThreadInfo, TraceIndex, TraceRole, TrackInfo, TrackRole } from "./format";
+import { ScreenVideo } from "./screen_video";
 import type { CounterColumns, SpanColumns, StateColumns, TrackColumns } from "./track_columns";
 
 /** A track. Its columns are there when `Trace.open` is done. */
@@ -26,6 +27,7 @@ export class Trace {
     readonly strings: string[],
     readonly methods: MethodTable | null,
     readonly tracks: Track[],
+    readonly videos: ScreenVideo[],
   ) {}
 
   /** Decodes a trace of the page. `progress` is told how many tracks are done. */
@@ -37,12 +39,13 @@ export class Trace {
   ): Promise<Trace> {
     const index = await blocks.json<TraceIndex>(indexBlock);
     const tracks = index.tracks.map((info, id) => ({ ...info, id }));
-    const [strings, methods] = await Promise.all([
+    const [strings, methods, videos] = await Promise.all([
       blocks.json<string[]>(index.strings),
       index.methods === null ? null : blocks.json<MethodTable>(index.methods),
+      Promise.all(index.videos.map((entry) => ScreenVideo.open(blocks, entry))),
       decodeTracks(tracks, blocks, progress),
     ]);
-    return new Trace(role, index, strings, methods, tracks);
+    return new Trace(role, index, strings, methods, tracks, videos);
   }
 
   get duration(): number {

@@ -277,6 +277,7 @@ class Timeline implements TimelineControl {
     cursor.style.display = inside ? "block" : "none";
     cursor.style.transform = `translateX(${x}px)`;
     this.corner();
+    if (this.model.trace.videos.length > 0) this.store.set({ pointer: this.hoverTime });
     const hit = inside ? this.hitAt(x, y) : null;
     const found = hit && details(this.model, hit.selection, this.hoverTime);
     hover.style.display = tip.style.display = found ? "block" : "none";
@@ -398,6 +399,8 @@ class Timeline implements TimelineControl {
   }
 
   private changed(state: State, changed: Set<keyof State>): void {
+    // The pointer moves many times a second, and has an element of its own.
+    if (changed.size === 1 && changed.has("pointer")) return;
     if (changed.has("trace")) {
       this.current = this.open(state.trace);
       this.marks = { of: null, marks: null };

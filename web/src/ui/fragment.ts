@@ -15,7 +15,7 @@ import {
   type Store,
 } from "../store";
 
-const PANELS: Panel[] = ["timeline", "launches", "why", "profile", "comparison", "summary"];
+const PANELS: Panel[] = ["timeline", "launches", "why", "screen", "profile", "comparison", "summary"];
 const SORTS: RowChoice["sort"][] = ["activity", "name", "pid", "time"];
 const THEMES: State["theme"][] = ["auto", "light", "dark"];
 
@@ -54,6 +54,7 @@ export function fromFragment(fragment: string, traces: Trace[], first: Panel): S
     view: parseRange(parts.get("view"), trace) ?? { from: 0, to: Math.max(trace.duration, 1) },
     range: parseRange(parts.get("range"), trace),
     selection: selected ? parseSelection(trace, selected) : null,
+    pointer: null,
     panel: one(PANELS, "panel", first),
     theme: one(THEMES, "theme", "auto"),
     query: parts.get("q") ?? "",

@@ -11,6 +11,7 @@ const PAGE_KEYS: [string, string][] = [
   ["Enter, Shift+Enter", "in the search field: next and previous match"],
   ["N, Shift+N", "next and previous match, outside of the search field"],
   ["Escape", "in the search field: ends the search"],
+  [", and .", "previous and next frame of the video of the screen"],
   ["Tab, Shift+Tab", "goes to the next and previous control, panel or table"],
 ];
 
