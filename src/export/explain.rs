@@ -8,9 +8,12 @@ use super::runs::runs_of;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{Head, Order, Sink, SinkAdapter, ThreadInfo};
 use crate::measure::FinderSink;
-use crate::timeline::{MergeSummary, MethodThread, TimelineAdapter, TimelineSink};
+use crate::text::file_name;
+use crate::timeline::{InputSummary, MergeSummary, MethodThread, TimelineAdapter, TimelineSink};
 use crate::tracks::TrackBuilder;
-use crate::why::{Difference, Explanation, Model, ModelCollector, NothingAsked, Question, difference};
+use crate::why::{
+    Difference, Explanation, Model, ModelCollector, NothingAsked, Question, ShownFrames, difference,
+};
 
 /// The reason why nothing was explained.
 #[derive(Debug, thiserror::Error)]
@@ -145,10 +148,23 @@ pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Resul
     let (model, summary) = read_model(request, question)?;
     let is_lossy = summary.report.is_lossy() || summary.problems.are_lossy();
     let spans = model.spans(question).map_err(|why| ExplainError::Nothing { why, is_lossy })?;
-    let explanations: Vec<Explanation> = spans.iter().map(|span| model.explain(span)).collect();
+    let explain = |span| with_frames(model.explain(span), &summary);
+    let explanations: Vec<Explanation> = spans.iter().map(explain).collect();
     let mut missing = model.missing();
     missing.extend(model.not_told_apart(&explanations));
     Ok(Explained { explanations, missing, is_lossy })
+}
+
+/// Adds the frames that the videos among the inputs show at the begin and the end of the span.
+fn with_frames(mut explanation: Explanation, summary: &MergeSummary) -> Explanation {
+    let begin = explanation.begin;
+    let end = begin.saturating_add(explanation.duration);
+    let shown = |input: &InputSummary| {
+        let video = input.video.as_ref()?;
+        ShownFrames::of_span(file_name(&input.name), video, begin, end)
+    };
+    explanation.video = summary.inputs.iter().filter_map(shown).collect();
+    explanation
 }
 
 /// Explains the launches and late frames of a file, the usual slices, and what each thread did from begin to

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::cause::{Cause, Hop};
 use super::circumstances::Circumstance;
 use super::model::Model;
+use super::shown_frames::ShownFrames;
 use super::spans::{self, SpanAsked};
 use super::walk::{CauseWalk, Share, Split, Stretch, SubjectId};
 use crate::ids::{Cpu, Pid, Tid};
@@ -71,6 +72,8 @@ pub(crate) struct Explanation {
     pub causes: Vec<CausePart>,
     /// The circumstances of a launch.
     pub circumstances: Vec<Circumstance>,
+    /// The frames of each video of the screen.
+    pub video: Vec<ShownFrames>,
 }
 
 impl Explanation {
@@ -102,6 +105,7 @@ impl Model {
             duration: span.duration(),
             causes,
             circumstances: span.launched.map_or(Vec::new(), |(tid, _)| self.circumstances(tid, span)),
+            video: Vec::new(),
         }
     }
 
@@ -253,6 +257,8 @@ pub(crate) struct ExplanationJson<'a> {
     duration_ns: u64,
     causes: Vec<CauseJson<'a>>,
     circumstances: &'a [Circumstance],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    video: &'a [ShownFrames],
 }
 
 #[derive(Debug, Serialize)]
@@ -298,6 +304,7 @@ impl<'a> ExplanationJson<'a> {
             duration_ns: explanation.duration,
             causes: explanation.causes.iter().map(cause).collect(),
             circumstances: &explanation.circumstances,
+            video: &explanation.video,
         }
     }
 }

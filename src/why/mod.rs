@@ -13,6 +13,7 @@ mod kept_time;
 mod model;
 mod quotas;
 mod sentences;
+mod shown_frames;
 mod spans;
 mod syscalls;
 #[cfg(test)]
@@ -24,4 +25,5 @@ pub(crate) use self::collect::ModelCollector;
 pub(crate) use self::explanation::{Difference, Explanation, ExplanationJson, difference};
 pub(crate) use self::model::Model;
 pub(crate) use self::sentences::{lines, lines_of_several, summed_lines, thread_lines};
+pub(crate) use self::shown_frames::ShownFrames;
 pub(crate) use self::spans::{NothingAsked, Question};

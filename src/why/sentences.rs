@@ -68,6 +68,7 @@ pub(crate) fn lines(explanation: &Explanation, limit: usize) -> Vec<String> {
     if !also.is_empty() {
         lines.push(format!("meanwhile: {}", also.join(", ")));
     }
+    lines.extend(explanation.video.iter().map(ToString::to_string));
     lines
 }
 
@@ -91,6 +92,7 @@ pub(crate) fn lines_of_several(explanations: &[Explanation], limit: usize) -> Ve
     for one in longest.iter().take(SUBJECTS) {
         let largest = cause_lines(&one.causes, one.duration, 1).into_iter().next().unwrap_or_default();
         lines.push(format!("{:>10}  {}: {}", ms(one.duration), one.what, largest.trim_start()));
+        lines.extend(one.video.iter().map(|shown| format!("{:>10}  {shown}", "")));
     }
     lines
 }

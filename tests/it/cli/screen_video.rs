@@ -140,3 +140,17 @@ fn a_page_names_the_video_or_holds_it() {
     let said = run_in(dir, &["report", "rec.txt", "screen.mp4.gz", "-o", "p.html"]).exited(0).said();
     assert!(said.contains("the page does not show its pictures"), "{said}");
 }
+
+#[test]
+fn why_names_the_frames_at_the_begin_and_the_end() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    write_inputs(dir);
+    let said = run_in(dir, &["why", "rec.txt", "screen.mp4", "--slice", "load"]).exited(0).stdout;
+    assert!(said.contains("\nscreen.mp4: frames 2 to 8, 0.200 s to 0.800 s\n"), "{said}");
+    let json = run_in(dir, &["why", "--json", "rec.txt", "screen.mp4", "--slice", "load"]).exited(0).json();
+    let shown = &json["spans"][0]["video"][0];
+    assert_eq!((&shown["first_frame"], &shown["last_frame"]), (&2.into(), &8.into()));
+    let without = run_in(dir, &["why", "--json", "rec.txt", "--slice", "load"]).exited(0).json();
+    assert!(without["spans"][0].get("video").is_none());
+}
