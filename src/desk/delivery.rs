@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::device::{RoomKeeper, StreamEnd, Verification};
+use super::device::{RoomKeeper, StreamEnd, Verification, is_video};
 use super::error::DeskError;
-use super::output_names::{is_capture, is_copy, local_name, numbered, stem, written_files};
+use super::output_names::{is_capture, is_copy, local_name, numbered, stem, video_beside, written_files};
 use super::targets::TargetDevice;
 use crate::export::convert::{Conversion, ConvertError, ConvertRequest, Converted};
 use crate::export::{FORMATS, OutputFormat};
+use crate::formats::input::Input;
+use crate::formats::{self, OpenError};
 use crate::output_file::{ScratchDir, dir_of, is_stdout};
 use crate::text::byte_size;
 use crate::trace_dat::recorder_stream;
@@ -53,17 +55,28 @@ impl DeliveredOutput {
             Verification::Size => "; compared by its length alone: the device has no sha256sum",
         };
         let size = byte_size(self.bytes);
-        format!("{}{beside} ({}, {size}{together}{verified})", self.path.display(), self.format)
+        let video = self.video().filter(|_| !is_copy);
+        let video = video.map(|file| format!("; its video: {}", file.display())).unwrap_or_default();
+        format!("{}{beside} ({}, {size}{together}{verified}){video}", self.path.display(), self.format)
+    }
+
+    /// The video of the screen.
+    pub fn video(&self) -> Option<&Path> {
+        self.pulled.iter().map(PathBuf::as_path).find(|file| is_video(&file.to_string_lossy()))
     }
 
     /// The fields of a JSON object.
     pub fn json(&self) -> Value {
-        json!({
+        let mut fields = json!({
             "output": self.path.to_string_lossy(),
             "bytes": self.bytes,
             "format": self.format,
             "verified": self.verification.name(),
-        })
+        });
+        if let Some(video) = self.video() {
+            fields["video"] = json!(video.to_string_lossy());
+        }
+        fields
     }
 }
 
@@ -109,7 +122,7 @@ pub fn deliver(
             bytes: pulled.bytes,
             format: if is_capture(output) { "trace.dat" } else { "method trace" },
             verification: pulled.verification,
-            is_lossy: false,
+            is_lossy: tell_unreadable_videos(target, &pulled.files),
             pulled: pulled.files,
             _scratch: None,
         });
@@ -117,7 +130,10 @@ pub fn deliver(
     let dir = dir_of(output);
     let scratch = ScratchDir::create(dir).map_err(local_error(dir))?;
     // The summary of the conversion and the page of a report name their inputs.
-    let local = |file: &String| scratch.path().join(local_name(&stem(output), file));
+    let local = |file: &String| {
+        let inside = || scratch.path().join(local_name(&stem(output), file));
+        video_beside(file, output).unwrap_or_else(inside)
+    };
     let locals = files.iter().map(local).collect();
     let pulled = pull_all(target, files, locals)?;
     convert_or_keep(target, pulled, scratch, output)
@@ -216,8 +232,12 @@ fn convert_or_keep(
     scratch: ScratchDir,
     output: &Path,
 ) -> Result<DeliveredOutput, DeskError> {
-    let converted = convert(target, &inputs.files, output).inspect_err(|_| {
-        for message in inputs.files.iter().filter_map(|input| keep_beside(input, output)) {
+    let has_unread = tell_unreadable_videos(target, &inputs.files);
+    let is_read = |file: &&PathBuf| !has_unread || !is_video(&file.to_string_lossy());
+    let read: Vec<PathBuf> = inputs.files.iter().filter(is_read).cloned().collect();
+    let converted = convert(target, &read, output).inspect_err(|_| {
+        let inside = inputs.files.iter().filter(|input| input.starts_with(scratch.path()));
+        for message in inside.filter_map(|input| keep_beside(input, output)) {
             target.ui.show_message(&format!("tracebridge: {message}"));
         }
     })?;
@@ -226,10 +246,24 @@ fn convert_or_keep(
         bytes: converted.bytes.unwrap_or_default(),
         format: converted.format.name,
         verification: inputs.verification,
-        is_lossy: converted.is_lossy(),
+        is_lossy: converted.is_lossy() || has_unread,
         pulled: inputs.files,
         _scratch: Some(scratch),
     })
+}
+
+/// Tells of each video of the screen among the files that cannot be put on the timeline. Returns whether
+/// there is one: the recording beside it is worth more.
+fn tell_unreadable_videos(target: &TargetDevice<'_>, files: &[PathBuf]) -> bool {
+    let videos = files.iter().filter(|file| is_video(&file.to_string_lossy()));
+    let open = |file: &PathBuf| formats::open(&Input::open(file)?).map(drop);
+    let errors: Vec<OpenError> = videos.filter_map(|file| open(file).err()).collect();
+    for error in &errors {
+        target
+            .ui
+            .show_message(&format!("tracebridge: {error}; the file is kept, and is not on the timeline"));
+    }
+    !errors.is_empty()
 }
 
 /// Moves a file of the recording beside the output, where no file has its name. Returns a message about that.

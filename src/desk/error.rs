@@ -96,6 +96,12 @@ pub enum DeskError {
         /// The recorder.
         program: &'static str,
     },
+    /// A video was asked for, and the device makes none.
+    #[error("{serial}: the device has no screenrecord, which makes the video: leave --video out")]
+    NoScreenrecord {
+        /// The device.
+        serial: String,
+    },
     /// The kernel's caches could not be dropped.
     #[error("{serial}: --drop-caches: {message} (it needs root)")]
     CachesKept {

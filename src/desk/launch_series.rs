@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::app_versions::{AppVersion, AppVersions};
 use super::delivery::check_output;
-use super::device::{AppRights, COMMAND_TIMEOUT};
+use super::device::{AppRights, COMMAND_TIMEOUT, is_video};
 use super::error::DeskError;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind};
 use super::output_names::before_ending;
 use super::recorder_choice::{ChosenRecorder, RecorderChoice, TraceSelection};
-use super::recording::{RecorderRun, run_recorder, say_without_frame_timeline};
+use super::recording::{RecorderRun, check_video, run_recorder, say_without_frame_timeline};
 use super::targets::{TargetDevice, Targets};
 use super::user_interface::UserInterface;
 use crate::android::methods_refused;
@@ -34,6 +34,8 @@ pub struct LaunchSeriesRequest {
     pub until: Option<String>,
     /// Whether the kernel drops its caches of files before each launch.
     pub drop_caches: bool,
+    /// Whether the device's `screenrecord` makes a video of the screen beside each launch.
+    pub has_video: bool,
     /// The recorder.
     pub recorder: RecorderChoice,
     /// Whether the app's methods are traced.
@@ -125,6 +127,9 @@ pub fn launch(
 ) -> Result<Vec<DeviceResult>, DeskError> {
     check_output(output)?;
     targets.on_each(ui, |mut target| {
+        if request.has_video {
+            check_video(&target, request.selection.duration)?;
+        }
         target.device.ensure_binary(None)?;
         let output = target.name.output(output);
         launch_on(request, &target, &output)
@@ -240,6 +245,7 @@ impl LaunchSeries<'_> {
         let is_refused = app.rights == Some(AppRights::Refused);
         let args = request.args(&app.app, request.traces_methods && !is_refused);
         let run = RecorderRun {
+            has_video: request.has_video,
             recorder,
             is_automatic: request.recorder == RecorderChoice::Auto,
             args: &args,
@@ -269,7 +275,9 @@ impl LaunchSeries<'_> {
             outcome.json["method_tracing"] = rights.name().into();
         }
         outcome.completeness = outcome.completeness.with_loss(is_refused);
-        let launch = MeasuredLaunch::measure(&delivered.pulled, request.until.as_deref())?;
+        let is_trace = |file: &&PathBuf| !is_video(&file.to_string_lossy());
+        let traces: Vec<PathBuf> = delivered.pulled.iter().filter(is_trace).cloned().collect();
+        let launch = MeasuredLaunch::measure(&traces, request.until.as_deref())?;
         if let Some(until) = request.until.as_deref().filter(|_| !launch.has_named_end()) {
             let note = format!(
                 "  no slice named {until} has ended while this was recorded: a longer --settle records more"
@@ -465,6 +473,7 @@ mod tests {
             runs,
             until: None,
             drop_caches: false,
+            has_video: false,
             recorder: RecorderChoice::Auto,
             traces_methods: true,
             flags: texts(&["--sampling=100", "--time=60"]),

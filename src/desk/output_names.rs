@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::device::is_video;
 use crate::export::FORMATS;
 
 /// The part of output names that tells the devices of one command apart.
@@ -103,13 +104,22 @@ pub fn is_copy(files: &[String], output: &Path) -> bool {
 }
 
 /// The files of the host that become of these files of a device, the output first: copies of them if the
-/// output is a `.dat` or a `.trace`, else the output alone.
+/// output is a `.dat` or a `.trace`, else the output alone, and a video of the screen.
 pub fn written_files(files: &[String], output: &Path) -> Vec<PathBuf> {
     let stem = output.file_stem().unwrap_or_default().to_string_lossy();
     // The method trace of a launch and the app's own traces go beside the capture.
-    let others = files.iter().skip(1).filter(|_| is_copy(files, output));
-    let others = others.map(|file| output.with_file_name(local_name(&stem, file)));
+    let others = files.iter().skip(1);
+    let copied = |file: &String| output.with_file_name(local_name(&stem, file));
+    let is_copied = is_copy(files, output);
+    let others =
+        others.filter_map(|file| if is_copied { Some(copied(file)) } else { video_beside(file, output) });
     std::iter::once(output.to_owned()).chain(others).collect()
+}
+
+/// The path of a video of the screen, which stands beside the output whatever its format is; `None` for any
+/// other file of a device.
+pub fn video_beside(file: &str, output: &Path) -> Option<PathBuf> {
+    is_video(file).then(|| output.with_file_name(local_name(&stem(output), file)))
 }
 
 /// The output, or the output with a number before its ending if one of its files exists: a recording takes no
@@ -202,6 +212,10 @@ mod tests {
         assert_eq!(written("d/x.trace"), ["d/x.trace"]);
         assert!(is_copy(&device_files(&["capture.trace"]), Path::new("x.TRACE")));
         assert!(!is_copy(&device_files(&["capture.txt"]), Path::new("x.dat")));
+        let with_video = device_files(&["capture.dat", "capture.mp4"]);
+        for (output, video) in [("d/x.dat", "d/x.mp4"), ("d/x.html", "d/x.mp4")] {
+            assert_eq!(written_files(&with_video, Path::new(output)), [Path::new(output), Path::new(video)]);
+        }
     }
 
     #[test]

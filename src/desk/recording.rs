@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::delivery::{self, DeliveredOutput, check_output};
-use super::device::{BINARY_PATH, Device, Recorder, RecorderJob, Session, SessionEnd};
+use super::device::{
+    BINARY_PATH, Device, MAX_VIDEO_SECONDS, Recorder, RecorderJob, Session, SessionEnd, is_video,
+};
 use super::error::DeskError;
 use super::host_hints::host_hints;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind, OutcomeText};
@@ -31,6 +33,8 @@ pub struct RecordingRequest {
     pub recorder: RecorderChoice,
     /// Whether the events are sent while they are recorded, which tracebridge's own recorder does alone.
     pub is_stream: bool,
+    /// Whether the device's `screenrecord` makes a video of the screen beside the recording.
+    pub has_video: bool,
     /// The arguments of tracebridge's own `record`: flags, and names behind them.
     pub args: Vec<String>,
     /// The same for recorders of the device.
@@ -51,6 +55,9 @@ pub fn record(
     let args = [&["record".to_owned()], request.args.as_slice()].concat();
     targets.on_each(ui, |mut target| {
         let output = target.name.output(output);
+        if request.has_video {
+            check_video(&target, request.selection.duration)?;
+        }
         if request.is_stream {
             target.device.ensure_binary(None)?;
             return receive_stream(&target, &request.args, request.selection.duration, &output);
@@ -66,6 +73,7 @@ pub fn record(
             args: &args,
             selection: &request.selection,
             launched: None,
+            has_video: request.has_video,
         };
         run_recorder(&run, &target, &output).map(|(outcome, _)| outcome)
     })
@@ -105,6 +113,8 @@ pub(super) struct RecorderRun<'a> {
     /// The package of the app that `args` launch. tracebridge launches it also where another recorder
     /// records.
     pub(super) launched: Option<&'a str>,
+    /// Whether a video of the screen is made beside it.
+    pub(super) has_video: bool,
 }
 
 /// Runs a recorder, and makes the output of its files.
@@ -129,20 +139,43 @@ pub(super) fn run_recorder(
             Recorder::Atrace(&atrace_args, seconds)
         }
     };
+    let video_seconds = run.has_video.then(|| video_seconds(run.selection.duration));
     let Some(program) = run.recorder.program() else {
-        let job = RecorderJob { recorder, launch_args: None, app: run.launched };
+        let job = RecorderJob { recorder, launch_args: None, app: run.launched, video_seconds };
         return record_session(target, &job, run.selection.duration, output);
     };
     if !run.is_automatic && !run.recorder.is_on(&target.device) {
         return Err(DeskError::NoRecorder { serial: target.device.serial().to_owned(), program });
     }
     let launch_args = run.launched.map(|_| without_recording(run.args));
-    let job = RecorderJob { recorder, launch_args: launch_args.as_deref(), app: run.launched };
+    let job = RecorderJob { recorder, launch_args: launch_args.as_deref(), app: run.launched, video_seconds };
     let (mut outcome, delivered) = record_session(target, &job, run.selection.duration, output)?;
     let reason = if run.is_automatic { ": tracefs is closed to adb's user" } else { "" };
     outcome.text.put_before(&format!("recorded by the device's own {program}{reason}"));
     outcome.json["via"] = program.into();
     Ok((outcome, delivered))
+}
+
+/// The longest video of a recording that takes so long, s.
+fn video_seconds(duration: Option<Duration>) -> u64 {
+    // The video begins before the recording.
+    let needed = duration.map(|duration| duration.as_secs().saturating_add(3));
+    needed.map_or(MAX_VIDEO_SECONDS, |needed| needed.min(MAX_VIDEO_SECONDS))
+}
+
+/// Fails where the device makes no videos, and says that a video may be shorter than the recording.
+pub(super) fn check_video(target: &TargetDevice<'_>, duration: Option<Duration>) -> Result<(), DeskError> {
+    let serial = target.device.serial();
+    if !target.device.has_screenrecord()? {
+        return Err(DeskError::NoScreenrecord { serial: serial.to_owned() });
+    }
+    if duration.is_none_or(|duration| duration.as_secs() > MAX_VIDEO_SECONDS) {
+        target.ui.show_message(&format!(
+            "{serial}: the video ends after {MAX_VIDEO_SECONDS} s, the longest that screenrecord makes; the recording \
+             goes on"
+        ));
+    }
+    Ok(())
 }
 
 /// Says what it costs where SurfaceFlinger's FrameTimeline, which the device has, was not recorded.
@@ -184,7 +217,12 @@ fn record_session(
     let name = output.file_name().unwrap_or_default().to_string_lossy();
     let is_ending = ends_after(target, duration);
     let (session, end) = Session::run(device, device.privilege(), job, &name, &is_ending)?;
-    let fetched = fetch(target, &session, end, output)?;
+    let mut fetched = fetch(target, &session, end, output)?;
+    if job.video_seconds.is_some() && fetched.1.video().is_none() {
+        let missing = "screenrecord made no video: the recording is complete without";
+        fetched.0.text.push(LineKind::Loss, missing);
+        fetched.0.completeness = fetched.0.completeness.with_loss(true);
+    }
     session.remove()?;
     Ok(fetched)
 }
@@ -207,14 +245,15 @@ pub(super) fn fetch(
 ) -> Result<(DeviceOutcome, DeliveredOutput), DeskError> {
     let serial = target.device.serial();
     let files = end.captures(session);
+    let has_recording = files.iter().any(|file| !is_video(file));
     let completeness = match end.status {
         Some(0) => Completeness::Complete,
         Some(3) => Completeness::Lossy,
         // The part that it had written until then can be read.
-        None if !files.is_empty() => Completeness::Lossy,
+        None if has_recording => Completeness::Lossy,
         None => return Err(DeskError::RecorderKilled { serial: serial.to_owned(), dir: session.dir() }),
         // A launch that failed has left a capture of its failure.
-        Some(1) if !files.is_empty() => Completeness::Failed,
+        Some(1) if has_recording => Completeness::Failed,
         status => {
             session.remove()?;
             return Err(recorder_error(serial, status, &end.log));

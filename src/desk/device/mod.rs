@@ -13,6 +13,7 @@ mod recorder;
 mod session;
 mod shell_words;
 mod stream;
+mod video;
 
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,7 @@ pub use recorder::{Recorder, RecorderJob};
 pub use session::{SESSIONS_DIR, Session, SessionEnd, SessionState, abandon_all};
 pub use shell_words::{command_line, quoted};
 pub use stream::StreamEnd;
+pub use video::{MAX_VIDEO_SECONDS, is_video};
 
 use crate::adb::{AdbError, Server, Shell, ShellOutput, Transport};
 

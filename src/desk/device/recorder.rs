@@ -35,12 +35,14 @@ pub struct RecorderJob<'a> {
     pub launch_args: Option<&'a [String]>,
     /// The package of the app whose own traces are collected.
     pub app: Option<&'a str>,
+    /// The seconds after which a video of the screen ends at the latest, where one is to be made.
+    pub video_seconds: Option<u64>,
 }
 
 impl<'a> RecorderJob<'a> {
     /// A recorder alone.
     pub fn new(recorder: Recorder<'a>) -> RecorderJob<'a> {
-        RecorderJob { recorder, launch_args: None, app: None }
+        RecorderJob { recorder, launch_args: None, app: None, video_seconds: None }
     }
 
     /// The commands that record in the directory of the session, up to the end. Then `$s` is the exit status.

@@ -2,10 +2,10 @@
 //! files stay there until they have been pulled.
 //!
 //! `/data/local/tmp/tracebridge.d/ID/` holds `output` (the file name that the host has chosen, encoded),
-//! `pid`, `capture.dat` and, from `launch`, `capture.trace` and the app's own traces, `summary.json`, `log`,
-//! and at the end `status`. The directory is made new, by adb's user, under a name
-//! that nobody can predict; other users can neither list it nor write to it. Files that root has written are
-//! given to adb's user at the end.
+//! `pid`, `capture.dat` and, from `launch`, `capture.trace` and the app's own traces, for a video of the
+//! screen `capture.mp4` and the process `video` that makes it, `summary.json`, `log`, and at the end
+//! `status`. The directory is made new, by adb's user, under a name that nobody can predict; other users can
+//! neither list it nor write to it. Files that root has written are given to adb's user at the end.
 //!
 //! The scripts are for every `sh`: mksh, toybox, dash, busybox.
 
@@ -18,6 +18,7 @@ use super::facts::BINARY_PATH;
 use super::privilege::Privilege;
 use super::recorder::RecorderJob;
 use super::shell_words::{decoded, encoded};
+use super::video::{self, VIDEO_FILE};
 use super::{COMMAND_TIMEOUT, Device};
 use crate::adb::{AdbError, Shell, ShellEvent, ShellOutput};
 use crate::output_file::unpredictable;
@@ -67,10 +68,10 @@ pub struct SessionEnd {
 }
 
 impl SessionEnd {
-    /// The paths of the recorded files on the device: the capture first, then the method trace and the app's
-    /// own traces, if there are any.
+    /// The paths of the recorded files on the device: the capture first, then the method trace, the
+    /// app's own traces and the video of the screen, if there are any.
     pub fn captures(&self, session: &Session) -> Vec<String> {
-        let names = ["capture.dat", "capture.pftrace", "capture.txt", "capture.trace"];
+        let names = ["capture.dat", "capture.pftrace", "capture.txt", "capture.trace", VIDEO_FILE];
         let names = names.into_iter().filter(|name| self.files.iter().any(|file| file == name));
         // The names come from the device's `ls`, and files of the host are named after them.
         let is_app_trace = |name: &&str| {
@@ -150,10 +151,12 @@ impl Session {
             job.app.map(|package| script(package, self.privilege)).unwrap_or_default()
         };
         let record = format!(
-            "cd {dir} || exit 97; ( trap '' HUP; umask 077; {}{}{}{}echo $s >status.part; mv status.part status \
+            "cd {dir} || exit 97; ( trap '' HUP; umask 077; {}{}{}{}{}{}echo $s >status.part; mv status.part status \
              ) </dev/null >/dev/null 2>&1 & wait $!; {}",
+            job.video_seconds.map(video::before).unwrap_or_default(),
             app_traces(app_traces::before),
             job.script(&dir, id),
+            job.video_seconds.map(|_| video::after()).unwrap_or_default(),
             app_traces(app_traces::after),
             self.give_away(),
             self.result_script()
@@ -346,10 +349,11 @@ impl Session {
     /// Ends the recorder, by force if it must be, has the settings put back, and removes the files.
     pub fn abandon(&self) {
         let script = format!(
-            "cd {0} || exit 0; p=; [ ! -e pid ] || read p <pid; if [ -n \"$p\" ] && [ ! -e status ]; then \
+            "cd {0} || exit 0; {1}p=; [ ! -e pid ] || read p <pid; if [ -n \"$p\" ] && [ ! -e status ]; then \
              kill -TERM $p; for i in 1 2 3 4 5; do [ -d /proc/$p ] || break; sleep 1; done; kill -KILL $p; \
              {BINARY_PATH} restore; fi; cd /; rm -r {0}; rmdir {SESSIONS_DIR}",
-            self.dir()
+            self.dir(),
+            video::abandon()
         );
         let _ = self.device.run_script(&script, self.privilege, ABANDON_TIMEOUT);
     }

@@ -69,11 +69,12 @@ impl<'a> PageVideos<'a> {
     /// videos has none.
     pub fn policy(&self) -> &'static str {
         let is = |wanted: fn(&PicturePlace<'_>) -> bool| self.list.iter().any(|video| wanted(&video.place));
-        let is_inside = is(|place| matches!(place, PicturePlace::Inside(_)));
-        match is(|place| matches!(place, PicturePlace::Beside(_))) {
-            true => BESIDE_POLICY,
-            false if is_inside => INSIDE_POLICY,
-            false => "",
+        if is(|place| matches!(place, PicturePlace::Beside(_))) {
+            BESIDE_POLICY
+        } else if is(|place| matches!(place, PicturePlace::Inside(_))) {
+            INSIDE_POLICY
+        } else {
+            ""
         }
     }
 

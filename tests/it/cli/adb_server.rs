@@ -87,7 +87,7 @@ impl Desk {
     }
 
     /// The devices record this from now on.
-    fn will_record(&self, capture: &[u8]) {
+    pub fn will_record(&self, capture: &[u8]) {
         for device in fs::read_dir(self.server.dir("")).unwrap() {
             fs::write(device.unwrap().path().join("source.dat"), capture).unwrap();
         }
@@ -135,14 +135,14 @@ impl Desk {
     }
 
     /// The names of everything in the output's directory but the binaries.
-    fn outputs(&self) -> Vec<String> {
+    pub fn outputs(&self) -> Vec<String> {
         let mut names = names(self.dir.path());
         names.retain(|name| name != "binaries");
         names
     }
 
     /// The names of what is on the device beside what the test has put there.
-    fn left_on(&self, serial: &str) -> Vec<String> {
+    pub fn left_on(&self, serial: &str) -> Vec<String> {
         let mut names = names(&self.server.dir(serial));
         names.retain(|name| !["source.dat", "words.json", "tracebridge"].contains(&name.as_str()));
         names

@@ -16,7 +16,8 @@ use support::launch_scenario::{Launch, NoiseSource, USUAL, launches};
 use support::pages::{CodeBlock, code_blocks, device_commands, is_of_device, pages};
 use support::python::{python, python_with};
 use support::{
-    Command, Ran, TempDir, listed_commands, project_dir, run_in, run_line, tracebridge, until, write_program,
+    Command, Ran, TempDir, listed_commands, project_dir, run_in, run_line, screen_video, tracebridge, until,
+    write_program,
 };
 
 use super::adb::abi;
@@ -66,7 +67,7 @@ printf 'GET /%s HTTP/1.1\r\nHost: 127.0.0.1:9001\r\n\r\n' "${1##*/}" >&3
 cat <&3 >/dev/null"#;
 
 /// Android's programs on the device.
-const ANDROID: [(&str, &str); 5] = [
+const ANDROID: [(&str, &str); 6] = [
     (
         "am",
         "case $2 in start) for f; do :; done; echo $f >HERE/f ;; stop) cp HERE/methods-a/1.trace $(cat HERE/f) ;; esac",
@@ -78,6 +79,7 @@ const ANDROID: [(&str, &str); 5] = [
     ),
     ("id", "echo 'uid=0(root) gid=0(root)'"),
     ("chown", ":"),
+    ("screenrecord", "cp HERE/screen.mp4 \"$3\""),
     ("perfetto", "cat >/dev/null; echo 'starting tracing' >&2; cp HERE/recorded.pftrace \"$4\""),
 ];
 
@@ -212,6 +214,10 @@ impl Fixture {
             fs::copy(files.join("app.trace"), files.join(format!("{name}.trace"))).unwrap();
         }
         write_program(&files.join("test-7"), "#!/bin/sh\n");
+        let video = screen_video::video(&screen_video::frames(1_000_000_000, 3), screen_video::Tables::Both);
+        for dir in [files, phone] {
+            fs::write(dir.join("screen.mp4"), &video).unwrap();
+        }
         fs::write(phone.join("x.dat"), "of the device").unwrap();
         fs::write(phone.join("own.apk"), "an app").unwrap();
         let mut zip = zip::ZipWriter::new(fs::File::create(files.join("bugreport.zip")).unwrap());

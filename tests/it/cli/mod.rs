@@ -19,6 +19,8 @@ mod adb;
 #[cfg(target_os = "linux")]
 mod adb_launch;
 mod adb_other_traces;
+#[cfg(target_os = "linux")]
+mod adb_video;
 mod align;
 mod bounded;
 mod chrome_json;

@@ -80,6 +80,9 @@ pub struct LaunchArgs {
     launch: Forwarded<LaunchFlags>,
     #[command(flatten)]
     scheduling: Forwarded<SchedulingArgs>,
+    /// Record the screen too, with the device's screenrecord, as an MP4 beside each output
+    #[arg(long, conflicts_with = "compare")]
+    video: bool,
     /// The recorder on the device, beside the method trace
     #[arg(long, value_enum, default_value_t = RecorderArg::Auto)]
     via: RecorderArg,
@@ -122,6 +125,7 @@ impl LaunchArgs {
             runs: self.runs,
             until: self.until.clone(),
             drop_caches: self.drop_caches,
+            has_video: self.video,
             recorder: self.via.into(),
             traces_methods: !self.launch.flags.no_profile,
             flags: device_args(self.launch.given().chain(others())),

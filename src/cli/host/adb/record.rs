@@ -23,6 +23,7 @@ Exit status: 0 complete, 1 failed, 2 usage, 3 the output is there but events wer
 of the data. Of several devices the worst counts, and each has its own line.
 
   tracebridge adb record sched freq am view -a com.example.app -t 10 -o x.pftrace
+  tracebridge adb record sched gfx view -t 10 --video -o x.html      # and x.mp4 beside it
   tracebridge adb record sched irq --all -t 10 -o '{serial}.dat'     # five phones at the same time
   tracebridge adb record sched -t 30 --stream -o x.html              # needs no storage on the device")]
 pub struct RecordArgs {
@@ -42,6 +43,10 @@ pub struct RecordArgs {
     /// connection ends
     #[arg(long, conflicts_with = "compress")]
     stream: bool,
+    /// Record the screen too, with the device's screenrecord, as an MP4 beside the output: at most 180 s. A
+    /// page shows its pictures on the recording's clock
+    #[arg(long, conflicts_with = "stream")]
+    video: bool,
     /// The recorder on the device
     #[arg(long, value_enum, default_value_t = RecorderArg::Auto, conflicts_with = "stream")]
     via: RecorderArg,
@@ -78,7 +83,13 @@ impl RecordArgs {
             kept: kept(mode),
             ..trace_selection(&self.selection, names, self.other_flags())
         };
-        Ok(RecordingRequest { recorder: self.via.into(), is_stream: self.stream, args, selection })
+        Ok(RecordingRequest {
+            recorder: self.via.into(),
+            is_stream: self.stream,
+            has_video: self.video,
+            args,
+            selection,
+        })
     }
 }
 
