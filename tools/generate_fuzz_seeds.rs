@@ -185,7 +185,23 @@ const JSON: &str = r#"{"displayTimeUnit":"ms","traceEvents":[
 {"ph":"C","pid":1,"ts":7,"name":"m","id":1,"args":{"value":1e3,"b":"2.5"}},{"ph":"P","ts":8,"sf":1},
 {"ph":"E","pid":1,"tid":2,"ts":9},],"stackFrames":{"1":{"name":"g"}},"metadata":{"clock-domain":"LINUX_CLOCK_MONOTONIC"}}"#;
 
+const STRACE: &str = r#"strace: Process 75 attached
+hello
+[pid    75] 23:59:59.999999 execve("/bin/sh", ["sh"], 0x7 /* 4 vars */) = 0 <0.001261>
+[pid    75] 00:00:00.1 clone(flags=CLONE_THREAD|SIGCHLDstrace: Process 76 attached
+, child_tidptr=0x7) = 76 <0.000125>
+76 00:00:00.2 (+     0.1) [  59] [00007f] wait4(-1,  <unfinished ...>
+76<sh> 00:00:00.3 <... wait4 resumed>[{WIFEXITED(s)}], 0 <unfinished ...>
+76 00:00:00.4 --- SIGCHLD {si_signo=SIGCHLD} ---
+1700000052.321000 prctl(PR_SET_NAME, "x") = 0
+     0.000321 set_tid_address(0x7f) = 75
+[pid    76] 00:00:00.5 futex(0x7, <detached ...>
+ > /lib/libc.so(read) [0x1]
+[pid    75] 00:00:00.6 +++ killed by SIGKILL (core dumped) +++
+"#;
+
 fn texts(corpus: &Corpus) -> io::Result<()> {
+    corpus.save("strace", "every_line", STRACE.as_bytes())?;
     corpus.save("chrome_json", "every_phase", JSON.as_bytes())?;
     let frames = screen_video::frames(1_000_000_000, 3);
     for tables in [Tables::Both, Tables::Microseconds, Tables::Version1, Tables::None] {

@@ -75,12 +75,12 @@ impl<'a> WithCriticalPaths<'a> {
 
     fn slice(&mut self, track: TrackId, ts: u64, name: &str) -> io::Result<()> {
         let kind = TrackEventKind::Begin { name: name.as_bytes() };
-        self.next.track_event(&TrackEvent { ts, track, kind, thread_ns: None, flows: &[] })
+        self.next.track_event(&TrackEvent { ts, track, kind, thread_ns: None, flows: &[], args: &[] })
     }
 
     fn end(&mut self, track: TrackId, ts: u64) -> io::Result<()> {
         let kind = TrackEventKind::End;
-        self.next.track_event(&TrackEvent { ts, track, kind, thread_ns: None, flows: &[] })
+        self.next.track_event(&TrackEvent { ts, track, kind, thread_ns: None, flows: &[], args: &[] })
     }
 }
 

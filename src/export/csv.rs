@@ -209,12 +209,19 @@ impl TrackSink for CsvWriter {
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], depth: usize) -> io::Result<()> {
         let (pid, tid) = track.place();
         let kind = if tid.is_some() { "slice" } else { "async" };
-        self.row(&CsvRow { pid, tid, depth: Some(depth), ..CsvRow::from_span(kind, span, name) })
+        self.row(&CsvRow {
+            pid,
+            tid,
+            depth: Some(depth),
+            details: &track.details(),
+            ..CsvRow::from_span(kind, span, name)
+        })
     }
 
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
         let (pid, tid) = track.place();
-        self.row(&CsvRow { kind: "instant", ts, pid, tid, name, ..CsvRow::default() })
+        let details = &track.details();
+        self.row(&CsvRow { kind: "instant", ts, pid, tid, name, details, ..CsvRow::default() })
     }
 
     fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {

@@ -247,6 +247,13 @@ fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
+/// The detail of a marker of a track: the track's name, and the arguments.
+fn own_detail(track: &OwnTrack) -> String {
+    let details = track.details();
+    let parts = [track.name.as_str(), &text(&details)].map(str::to_owned);
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
+}
+
 impl TrackSink for FirefoxWriter {
     fn begin(&mut self, _: Task, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
@@ -358,13 +365,14 @@ impl TrackSink for FirefoxWriter {
 
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
         let thread = self.own_thread(track);
-        self.add_marker(thread, span.start, Some(span.end), &text(name), &track.name, self.categories.atrace);
+        let detail = own_detail(track);
+        self.add_marker(thread, span.start, Some(span.end), &text(name), &detail, self.categories.atrace);
         Ok(())
     }
 
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
         let thread = self.own_thread(track);
-        self.add_marker(thread, ts, None, &text(name), &track.name, self.categories.atrace);
+        self.add_marker(thread, ts, None, &text(name), &own_detail(track), self.categories.atrace);
         Ok(())
     }
 

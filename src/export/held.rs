@@ -44,6 +44,7 @@ const HELD: &[(DataKind, [Held; 9])] = &[
     (DataKind::Markers,               [ALL,     ALL,          ALL,        ALL,     ALL,        ALL,     ALL,    ALL,   ALL]),
     (DataKind::Methods,               [ALL,     ALL,          NONE,       ALL,     ALL,        SAMPLED, ALL,    ALL,   ALL]),
     (DataKind::TrackEvents,           [ALL,     ALL,          NONE,       NONE,    ALL,        ALL,     ALL,    ALL,   ALL]),
+    (DataKind::SystemCallArguments,   [ALL,     ALL,          NONE,       NONE,    ALL,        ALL,     ALL,    ALL,   ALL]),
     (DataKind::Frames,                [ALL,     ALL,          NONE,       NONE,    ALL,        ALL,     ALL,    ALL,   ALL]),
     (DataKind::PerfettoPackets,       [ALL,     NONE,         NONE,       NONE,    NONE,       NONE,    NONE,   NONE,  NONE]),
     (DataKind::FieldValues,           [ALL,     ALL,          NO_SYMBOLS, ALL,     ALL,        ALL,     ALL,    ALL,   ALL]),

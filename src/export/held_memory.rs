@@ -83,10 +83,22 @@ impl HeldMemory {
     fn add(&mut self, bytes: u64) -> io::Result<()> {
         self.items += 1;
         self.bytes += bytes;
+        self.check()
+    }
+
+    #[inline]
+    fn check(&self) -> io::Result<()> {
         if self.bytes <= self.limit {
             return Ok(());
         }
         Err(io::Error::other(OverHeldLimit { items: self.items, limit: self.limit }))
+    }
+
+    /// Counts the texts of arguments, which are kept once for each different text: at most so many bytes.
+    fn add_args(&mut self, track: &OwnTrack) -> io::Result<()> {
+        let bytes: usize = track.args().iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.bytes += bytes as u64;
+        self.check()
     }
 }
 
@@ -131,7 +143,12 @@ impl TrackSink for HeldMemory {
         self.add(self.each.named)
     }
 
-    fn track_instant(&mut self, _: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+    fn track_slice(&mut self, track: &OwnTrack, _: Span, _: &[u8], _: usize) -> io::Result<()> {
+        self.add_args(track)
+    }
+
+    fn track_instant(&mut self, track: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+        self.add_args(track)?;
         self.add(self.each.named)
     }
 

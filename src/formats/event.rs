@@ -201,6 +201,16 @@ pub struct Flow {
     pub ends: bool,
 }
 
+/// An argument of an event of a track, as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrackArg<'a> {
+    /// The argument's name. Where a slice has the same argument at its begin and at its end, the text of the
+    /// end continues that of the begin.
+    pub name: &'static str,
+    /// The argument's text.
+    pub value: &'a [u8],
+}
+
 /// One event of a track.
 #[derive(Debug, Clone, Copy)]
 pub struct TrackEvent<'a> {
@@ -214,4 +224,6 @@ pub struct TrackEvent<'a> {
     pub thread_ns: Option<u64>,
     /// The flows that go through this event.
     pub flows: &'a [Flow],
+    /// The event's arguments.
+    pub args: &'a [TrackArg<'a>],
 }

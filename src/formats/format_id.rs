@@ -21,6 +21,8 @@ pub enum FormatId {
     ChromeJson,
     /// A video of the screen with the times of its frames.
     ScreenVideo,
+    /// The output of strace.
+    Strace,
 }
 
 impl FormatId {
@@ -36,6 +38,7 @@ impl FormatId {
             FormatId::FtraceText => "ftrace text",
             FormatId::ChromeJson => "Chrome JSON",
             FormatId::ScreenVideo => "screen video",
+            FormatId::Strace => "strace text",
         }
     }
 

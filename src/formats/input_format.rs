@@ -10,7 +10,7 @@ use super::format_id::{FormatId, UnreadFile};
 use super::input::{DETECTION_BYTES, Input};
 use super::recording::{FormatError, OpenedInput};
 use super::{
-    art_method, chrome_json, ftrace_text, perf_data, perfetto, screen_video, simpleperf_report, trace_dat,
+    art_method, chrome_json, ftrace_text, perf_data, perfetto, screen_video, simpleperf_report, strace, trace_dat,
 };
 
 /// One format that is read: a row of [`FORMATS`].
@@ -40,6 +40,7 @@ pub static FORMATS: &[InputFormat] = &[
     InputFormat { id: FormatId::ChromeJson, detect: chrome_json::detect, open: chrome_json::open },
     InputFormat { id: FormatId::SystraceHtml, detect: ftrace_text::detect_html, open: ftrace_text::open },
     InputFormat { id: FormatId::FtraceText, detect: ftrace_text::detect, open: ftrace_text::open },
+    InputFormat { id: FormatId::Strace, detect: strace::detect, open: strace::open },
 ];
 
 /// The row of a format.
@@ -143,6 +144,8 @@ fn unknown(bytes: &[u8]) -> UnreadFile {
         ("the metrics of an androidx benchmark", "give the directory, or the traces beside it")
     } else if start.contains(&0) {
         ("binary data of an unknown kind", "see what wrote it")
+    } else if strace::is_without_times(start) {
+        ("the output of strace without times", "record it with `strace -f -ttt -T -o FILE`")
     } else {
         ("text of an unknown kind", "ftrace's and atrace's texts are read, if their event lines are whole")
     };
@@ -183,6 +186,13 @@ mod tests {
             (b" sh-1 [000] 12.345678: print: B|1|a\n", "ftrace text"),
             (b" sh-1 (1) [003] d..2 12.345678: sched_switch: x\n", "ftrace text"),
             (b"<!DOCTYPE html>\n<script class=\"trace-data\">", "systrace HTML"),
+            (b"1700000052.321000 close(3)                = 0\n", "strace text"),
+            (b"1234  01:43:14 read(3, \"\", 1) = 0 <0.000005>\n", "strace text"),
+            (
+                b"hello\nstrace: Process 75 attached\n[pid    75] 01:43:14.5 read(3,  <unfinished ...>\n",
+                "strace text",
+            ),
+            (b"22340      0.000321 brk(NULL)           = 0x559b\n", "strace text"),
         ];
         for (bytes, want) in cases {
             let found = identify_bytes(bytes).map(FormatId::name);
@@ -215,6 +225,10 @@ mod tests {
             (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n", "Git LFS pointer"),
             (&[&[b'a'; 257][..], b"ustar\x0000"].concat(), "tar archive"),
             (b"hello\n", "text of an unknown kind"),
+            (
+                b"execve(\"/bin/true\", [\"true\"], 0x7ffc /* 35 vars */) = 0\nbrk(NULL) = 0x55\n",
+                "strace without times",
+            ),
             (b"\x00\x01\x02", "binary data"),
             (b"<html><body>", "HTML page without"),
             (b"<html>\n sh-1 [000] 12.345678: print: B|1|a\n", "HTML page without"),

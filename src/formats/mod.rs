@@ -32,6 +32,8 @@ pub mod screen_video;
 pub mod simpleperf_report;
 mod sink;
 mod spill;
+pub mod strace;
+mod text_lines;
 pub mod trace_dat;
 pub mod unpack_budget;
 mod video_frames;
@@ -42,8 +44,8 @@ pub use benchmark_dir::{BENCHMARK_METRICS_ENDING, is_benchmark_metrics, with_ite
 pub use contained::ContainedTrace;
 pub(crate) use event::CLONE_THREAD;
 pub use event::{
-    CounterValue, Event, EventTypeId, Flow, Payload, TEXT_FIELD, Track, TrackEvent, TrackEventKind, TrackId,
-    TrackKind, TrackOwner,
+    CounterValue, Event, EventTypeId, Flow, Payload, TEXT_FIELD, Track, TrackArg, TrackEvent, TrackEventKind,
+    TrackId, TrackKind, TrackOwner,
 };
 pub use format_id::{FormatId, UnreadFile};
 pub use frame::{ActualFrame, JankTypes, PredictionType, PresentType, SurfaceFrame, TimelineFrame};

@@ -2,8 +2,8 @@
 //! ([`OwnedEvent`]), many in shared memory ([`OwnedEvents`]), and one event of a track ([`OwnedTrackEvent`]).
 
 use super::{
-    Event, EventTypeId, Flow, Payload, SurfaceFrame, TimelineFrame, TrackEvent, TrackEventKind, TrackId,
-    Value,
+    Event, EventTypeId, Flow, Payload, SurfaceFrame, TimelineFrame, TrackArg, TrackEvent, TrackEventKind,
+    TrackId, Value,
 };
 use crate::ftrace::Endian;
 use crate::ids::{Cpu, Pid, Tid};
@@ -341,7 +341,11 @@ pub(crate) struct OwnedTrackEvent {
     kind: OwnedTrackEventKind,
     thread_ns: Option<u64>,
     flows: Box<[Flow]>,
+    args: Box<[OwnedTrackArg]>,
 }
+
+/// The name of an argument, and its text.
+type OwnedTrackArg = (&'static str, Box<[u8]>);
 
 enum OwnedTrackEventKind {
     Begin(Box<[u8]>),
@@ -367,7 +371,8 @@ impl OwnedTrackEvent {
             TrackEventKind::Frame(frame) => OwnedTrackEventKind::Frame(OwnedFrame::new(frame)),
         };
         let TrackEvent { ts, track, thread_ns, .. } = *event;
-        OwnedTrackEvent { ts, track, kind, thread_ns, flows: event.flows.into() }
+        let args = event.args.iter().map(|arg| (arg.name, arg.value.into())).collect();
+        OwnedTrackEvent { ts, track, kind, thread_ns, flows: event.flows.into(), args }
     }
 
     /// Calls `use_event` with the event.
@@ -383,7 +388,9 @@ impl OwnedTrackEvent {
             }
         };
         let OwnedTrackEvent { ts, track, thread_ns, .. } = *self;
-        use_event(&TrackEvent { ts, track, kind, thread_ns, flows: &self.flows })
+        let args: Vec<TrackArg<'_>> =
+            self.args.iter().map(|(name, value)| TrackArg { name, value }).collect();
+        use_event(&TrackEvent { ts, track, kind, thread_ns, flows: &self.flows, args: &args })
     }
 }
 
@@ -483,6 +490,7 @@ mod tests {
     #[test]
     fn an_event_of_a_track_comes_back_as_it_was() {
         let flows = [Flow { id: 4, ends: true }];
+        let args = [TrackArg { name: "ret", value: b"3" }];
         let surface = Some(SurfaceFrame { token: 9, layer: b"TX - app#1" });
         let expected = TimelineFrame { end: None, pid: Pid(7), display_token: 3, surface, actual: None };
         let display = TimelineFrame { end: Some(8), surface: None, ..expected };
@@ -494,7 +502,8 @@ mod tests {
             TrackEventKind::End,
             TrackEventKind::Counter(crate::formats::CounterValue::Int(3)),
         ] {
-            let event = TrackEvent { ts: 5, track: TrackId(1), kind, thread_ns: Some(2), flows: &flows };
+            let event =
+                TrackEvent { ts: 5, track: TrackId(1), kind, thread_ns: Some(2), flows: &flows, args: &args };
             let copied = OwnedTrackEvent::new(&event).with_event(|copied| format!("{copied:?}"));
             assert_eq!(copied, format!("{event:?}"));
         }

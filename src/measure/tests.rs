@@ -465,7 +465,7 @@ fn a_launch_and_a_frame_on_tracks_of_their_own_are_found() {
         builder.track(&track).unwrap();
     }
     let mut event = |ts: u64, track: u32, kind: TrackEventKind<'_>| {
-        let event = TrackEvent { ts, track: TrackId(track), kind, thread_ns: None, flows: &[] };
+        let event = TrackEvent { ts, track: TrackId(track), kind, thread_ns: None, flows: &[], args: &[] };
         builder.track_event(&event).unwrap();
     };
     event(100, 0, TrackEventKind::Begin { name: b"launchingActivity#1" });

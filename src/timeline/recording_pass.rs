@@ -245,6 +245,7 @@ impl<'o> Timeline<'o> {
         let mut report = input.recording.read(order, &mut pass)?;
         pass.end_tracks()?;
         let method_calls = pass.tracks.method_calls;
+        let arguments = pass.tracks.arguments;
         report.track_events.slices = report.track_events.slices.saturating_sub(method_calls);
         let offset_ns = pass.first_offset.unwrap_or(0);
         let mut duplicates = pass.duplicates;
@@ -266,6 +267,7 @@ impl<'o> Timeline<'o> {
             (DataKind::ClockSnapshots, snapshots),
             (DataKind::Methods, method_calls),
             (DataKind::TrackEvents, report.track_events.total()),
+            (DataKind::SystemCallArguments, arguments),
             (DataKind::Frames, report.track_events.frames),
         ]);
         self.summary.methods += method_calls;

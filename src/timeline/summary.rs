@@ -23,6 +23,8 @@ pub enum DataKind {
     Methods,
     /// Slices, instants and counters of Perfetto's track events.
     TrackEvents,
+    /// Arguments of the system calls of a strace text.
+    SystemCallArguments,
     /// Frames of SurfaceFlinger's FrameTimeline, expected ones and actual ones.
     Frames,
     /// Packets of a Perfetto trace that become nothing on the timeline: samples, logs, statistics.
@@ -55,11 +57,12 @@ pub enum DataKind {
 
 impl DataKind {
     /// Every kind, in the order of the tables.
-    pub const ALL: [DataKind; 18] = [
+    pub const ALL: [DataKind; 19] = [
         DataKind::KernelEvents,
         DataKind::Markers,
         DataKind::Methods,
         DataKind::TrackEvents,
+        DataKind::SystemCallArguments,
         DataKind::Frames,
         DataKind::PerfettoPackets,
         DataKind::FieldValues,
@@ -83,6 +86,7 @@ impl DataKind {
             DataKind::Markers => "markers",
             DataKind::Methods => "methods",
             DataKind::TrackEvents => "track_events",
+            DataKind::SystemCallArguments => "system_call_arguments",
             DataKind::Frames => "frames",
             DataKind::PerfettoPackets => "perfetto_packets",
             DataKind::FieldValues => "field_values",
@@ -107,6 +111,7 @@ impl DataKind {
             DataKind::Markers => "markers",
             DataKind::Methods => "methods",
             DataKind::TrackEvents => "track events",
+            DataKind::SystemCallArguments => "arguments of system calls",
             DataKind::Frames => "frames of FrameTimeline",
             DataKind::PerfettoPackets => "other Perfetto packets",
             DataKind::FieldValues => "values of fields",
@@ -138,6 +143,7 @@ impl DataKind {
             | DataKind::LostEvents => false,
             DataKind::ThreadNames
             | DataKind::ProcessNames
+            | DataKind::SystemCallArguments
             | DataKind::TimesBelowMicrosecond
             | DataKind::Flags
             | DataKind::PreemptCounts

@@ -35,6 +35,8 @@ pub struct TrackPass {
     last_ts: u64,
     /// Method calls that have begun.
     pub method_calls: u64,
+    /// Arguments of events that stay events of a track.
+    pub arguments: u64,
 }
 
 /// An event of a track on its way to the exporter.
@@ -78,6 +80,7 @@ impl TrackPass {
         self.last_ts = self.last_ts.max(event.ts);
         let (thread, open) = match self.targets.get_mut(event.track.0 as usize) {
             Some(TrackTarget::Track(id)) => {
+                self.arguments += event.args.len() as u64;
                 return Ok(TrackOutput::Event(TrackEvent { track: *id, ..*event }));
             }
             Some(TrackTarget::Methods { thread, open }) => (*thread, open),

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::sink::{
-    Arrow, ArrowKind, CounterSample, CounterScope, MethodLabel, ObservedSink, OpenMethod, OwnTrack, Span,
-    ThreadState, TrackSink,
+    Arrow, ArrowKind, CounterSample, CounterScope, MethodLabel, ObservedSink, OpenMethod, OpenOwnSlice,
+    OwnTrack, Span, ThreadState, TrackArgs, TrackSink,
 };
 use super::thread_names::{AppPackage, Tasks};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, Sink, ThreadInfo, Track,
-    TrackEvent, TrackEventKind, TrackOwner,
+    TrackArg, TrackEvent, TrackEventKind, TrackOwner,
 };
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ftrace::softirq_name;
@@ -406,20 +406,24 @@ impl<S: TrackSink> TrackBuilder<S> {
             name: String::from_utf8_lossy(track.name).into_owned(),
             owner: track.owner,
             open: Vec::new(),
+            args: TrackArgs::new(),
         });
     }
 
     pub(super) fn own_track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
         self.last_ts = self.last_ts.max(event.ts);
         let Some(track) = self.own_tracks.get_mut(event.track.0 as usize) else { return Ok(()) };
+        track.args = event.args.iter().map(|arg| (arg.name, arg.value.to_vec())).collect();
         match event.kind {
             TrackEventKind::Begin { name } => {
                 self.sink.track_begin(track, event.ts, name)?;
-                track.open.push((event.ts, name.to_vec()));
+                let args = std::mem::take(&mut track.args);
+                track.open.push(OpenOwnSlice { start: event.ts, name: name.to_vec(), args });
             }
             TrackEventKind::End => {
                 // Without a begin, the slice began before the recording.
-                if let Some((start, name)) = track.open.pop() {
+                if let Some(OpenOwnSlice { start, name, args }) = track.open.pop() {
+                    track.args = continued(args, event.args);
                     let span = Span { start, end: event.ts, open: false };
                     let depth = track.open.len();
                     self.sink.track_slice(track, span, &name, depth)?;
@@ -445,7 +449,8 @@ impl<S: TrackSink> TrackBuilder<S> {
     /// Ends at `end` the slices that no event ended.
     pub(super) fn close_track_slices(&mut self, end: u64) -> io::Result<()> {
         for track in &mut self.own_tracks {
-            while let Some((start, name)) = track.open.pop() {
+            while let Some(OpenOwnSlice { start, name, args }) = track.open.pop() {
+                track.args = args;
                 let depth = track.open.len();
                 self.sink.track_slice(track, Span { start, end, open: true }, &name, depth)?;
             }
@@ -465,4 +470,18 @@ impl<S: TrackSink> TrackBuilder<S> {
         }
         Ok(())
     }
+}
+
+/// The arguments of a slice that had `args` at its begin, and has `more` at its end.
+fn continued(mut args: TrackArgs, more: &[TrackArg<'_>]) -> TrackArgs {
+    for TrackArg { name, value } in more {
+        match args.iter_mut().find(|(known, _)| known == name) {
+            Some((_, text)) => {
+                text.extend_from_slice(if text.is_empty() { b"" } else { b", " });
+                text.extend_from_slice(value);
+            }
+            None => args.push((name, value.to_vec())),
+        }
+    }
+    args
 }

@@ -432,8 +432,21 @@ pub(crate) struct OwnTrack {
     /// The track's own name; empty for the track that stands for its owner.
     pub name: String,
     pub owner: TrackOwner,
-    /// The time of the begin, and the name.
-    pub(super) open: Vec<(u64, Vec<u8>)>,
+    /// The slices that are open.
+    pub(super) open: Vec<OpenOwnSlice>,
+    /// The arguments of the slice or the instant that is passed on.
+    pub(super) args: TrackArgs,
+}
+
+/// The arguments of a slice or an instant: the name and the text of each.
+pub(crate) type TrackArgs = Vec<(&'static str, Vec<u8>)>;
+
+/// A slice that is open on a program's own track.
+pub(crate) struct OpenOwnSlice {
+    /// The time of the begin, ns.
+    pub start: u64,
+    pub name: Vec<u8>,
+    pub args: TrackArgs,
 }
 
 impl OwnTrack {
@@ -444,6 +457,17 @@ impl OwnTrack {
             TrackOwner::Process(pid) => (Some(pid), None),
             TrackOwner::Machine => (None, None),
         }
+    }
+
+    /// The arguments of the slice or the instant that is passed on. Those of a slice are whole at its end.
+    pub fn args(&self) -> &[(&'static str, Vec<u8>)] {
+        &self.args
+    }
+
+    /// The same for people: `args: 3, "x", 1; ret: 1`.
+    pub fn details(&self) -> Vec<u8> {
+        let args = self.args.iter().map(|(name, value)| [name.as_bytes(), b": ", value].concat());
+        args.collect::<Vec<_>>().join(&b"; "[..])
     }
 
     /// The track's name; where it has none, what it belongs to.

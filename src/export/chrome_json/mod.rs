@@ -103,12 +103,17 @@ impl ChromeJsonWriter {
     }
 
     /// Writes a whole slice as an `X` event.
-    fn complete(&mut self, place: JsonPlace, span: Span, name: &[u8], cat: &str) -> io::Result<()> {
+    fn complete(
+        &mut self,
+        place: JsonPlace,
+        span: Span,
+        name: &[u8],
+        cat: &str,
+        args: &[(&'static str, Vec<u8>)],
+    ) -> io::Result<()> {
         self.event(b'X', place, span.start, name, cat, |out| {
             let _ = write!(out, ",\"dur\":{}", Duration::new(span));
-            if span.open {
-                out.extend(b",\"args\":{\"open\":1}");
-            }
+            json_args(out, args, span.open);
         })
     }
 
@@ -144,6 +149,26 @@ fn thread_time(out: &mut Vec<u8>, cpu: Option<u64>) {
     if let Some(cpu) = cpu {
         let _ = write!(out, ",\"tts\":{}", Micros(cpu));
     }
+}
+
+/// Appends the arguments of an event of a track. `open` says that the slice's end is not known.
+fn json_args(out: &mut Vec<u8>, args: &[(&'static str, Vec<u8>)], open: bool) {
+    if args.is_empty() && !open {
+        return;
+    }
+    let mut begin: &[u8] = b",\"args\":{";
+    for (name, value) in args {
+        out.extend_from_slice(begin);
+        json_string(out, name.as_bytes());
+        out.push(b':');
+        json_string(out, value);
+        begin = b",";
+    }
+    if open {
+        out.extend_from_slice(begin);
+        out.extend_from_slice(b"\"open\":1");
+    }
+    out.push(b'}');
 }
 
 /// The place of a task's events.
@@ -247,7 +272,7 @@ impl TrackSink for ChromeJsonWriter {
         let tid = i64::from(SECOND_TRACK) + i64::from(cpu);
         let place = JsonPlace { pid: CPU_PROCESS.into(), tid };
         self.name_track(place, || format!("CPU {cpu} interrupts"));
-        self.complete(place, span, name.as_bytes(), "irq")
+        self.complete(place, span, name.as_bytes(), "irq", &[])
     }
 
     fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
@@ -268,12 +293,15 @@ impl TrackSink for ChromeJsonWriter {
 
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
         let place = self.own_place(track);
-        self.complete(place, span, name, "track_event")
+        self.complete(place, span, name, "track_event", track.args())
     }
 
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
         let place = self.own_place(track);
-        self.event(b'i', place, ts, name, "track_event", |out| out.extend(b",\"s\":\"t\""))
+        self.event(b'i', place, ts, name, "track_event", |out| {
+            out.extend(b",\"s\":\"t\"");
+            json_args(out, track.args(), false);
+        })
     }
 
     fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use super::packet::{FreeIds, packet, timestamp};
 use crate::formats::perfetto::fields::{
-    actual_display_frame_start as actual_display, actual_surface_frame_start as actual_surface, frame_end,
-    frame_timeline_event, process_descriptor, thread_descriptor, trace_packet, track_descriptor, track_event,
-    track_event_type,
+    actual_display_frame_start as actual_display, actual_surface_frame_start as actual_surface,
+    debug_annotation, frame_end, frame_timeline_event, process_descriptor, thread_descriptor, trace_packet,
+    track_descriptor, track_event, track_event_type,
 };
 use crate::formats::perfetto::wire::write::{double, fixed64, int, message, string, uint};
 use crate::formats::{CounterValue, TimelineFrame, Track, TrackEvent, TrackEventKind, TrackKind, TrackOwner};
@@ -100,6 +100,12 @@ impl OwnTracks {
                         double(out, track_event::DOUBLE_COUNTER_VALUE, value);
                     }
                     _ => {}
+                }
+                for arg in event.args {
+                    message(out, track_event::DEBUG_ANNOTATIONS, |out| {
+                        string(out, debug_annotation::NAME, arg.name.as_bytes());
+                        string(out, debug_annotation::STRING_VALUE, arg.value);
+                    });
                 }
                 for flow in event.flows {
                     let field =

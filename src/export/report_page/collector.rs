@@ -133,6 +133,11 @@ impl PageCollector {
         }
     }
 
+    /// The arguments of the slice or the instant of a program's own track that is passed on.
+    fn args_of(&mut self, track: &OwnTrack) -> Option<u32> {
+        (!track.args().is_empty()).then(|| self.strings.id(&track.details()))
+    }
+
     /// The number of the track that holds the calls of a thread.
     #[inline]
     fn calls_of(&self, thread: u32) -> Option<usize> {
@@ -284,17 +289,21 @@ impl TrackSink for PageCollector {
     }
 
     fn track_slice(&mut self, track: &OwnTrack, span: Span, _: &[u8], _: usize) -> io::Result<()> {
-        self.tracks
-            .slices(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name))
-            .end(span.end, span.open);
+        let args = self.args_of(track);
+        let slices = self.tracks.slices(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name));
+        if let Some(args) = args {
+            slices.set_args(args);
+        }
+        slices.end(span.end, span.open);
         Ok(())
     }
 
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
         let label = self.strings.id(name);
+        let args = self.args_of(track);
         self.tracks
             .instants(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name))
-            .push(ts, label, None);
+            .push(ts, label, args);
         Ok(())
     }
 

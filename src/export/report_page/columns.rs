@@ -343,7 +343,10 @@ impl EncodedColumns for SpanColumns {
             self.flags.iter().for_each(|(number, flags)| out[start + *number as usize] |= flags);
         }
         if !self.args.is_empty() {
-            let mut args = self.args.iter().peekable();
+            // A slice may get its arguments at its end, behind those of slices inside of it.
+            let mut sorted = self.args.clone();
+            sorted.sort_by_key(|(of, _)| *of);
+            let mut args = sorted.iter().peekable();
             for number in 0..self.durations.len() as u32 {
                 let args = args.next_if(|(of, _)| *of == number);
                 varint::push(out, args.map_or(0, |(_, args)| u64::from(*args) + 1));

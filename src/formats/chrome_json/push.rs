@@ -190,7 +190,7 @@ impl<'a> TrackPusher<'_, '_, 'a> {
             TrackEventKind::Counter(_) => counts.counter_values += 1,
             _ => {}
         }
-        self.sink.track_event(&TrackEvent { ts, track, kind, thread_ns, flows })
+        self.sink.track_event(&TrackEvent { ts, track, kind, thread_ns, flows, args: &[] })
     }
 
     /// Pushes an event. `is_bound` says that the flow of a flow's event belongs to another event of this

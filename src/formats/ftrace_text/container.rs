@@ -7,7 +7,7 @@ use std::io;
 
 use flate2::read::ZlibDecoder;
 
-use super::text_lines::{FileMemory, lines};
+use crate::formats::text_lines::{FileMemory, lines};
 use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo, base64};
 use crate::ids::{Pid, Tid};

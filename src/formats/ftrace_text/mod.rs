@@ -7,12 +7,12 @@
 mod container;
 mod event_classifier;
 mod event_line;
-mod text_lines;
 
 use std::io;
 use std::ops::Range;
 
 use super::input::Input;
+use super::text_lines::{FileMemory, lines};
 use super::unpack_budget::{UnpackBudget, UnpackLimit};
 use super::{
     Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink, event_catalog,
@@ -24,7 +24,6 @@ use container::TextContents;
 pub(super) use container::is_html_page;
 use event_classifier::{EventClassifier, FieldValues};
 use event_line::{EventLine, OtherLine};
-use text_lines::{FileMemory, lines};
 
 /// How many damaged lines are reported one by one. Further ones are only counted.
 const MAX_REPORTED_DAMAGE: usize = 10;

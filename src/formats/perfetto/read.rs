@@ -321,7 +321,7 @@ impl<'a> PerfettoReader<'_, 'a> {
         }
         self.report.cover(event.ts);
         let PlacedTrackEvent { ts, track, kind, thread_ns, .. } = event;
-        self.sink.track_event(&TrackEvent { ts, track, kind, thread_ns, flows })
+        self.sink.track_event(&TrackEvent { ts, track, kind, thread_ns, flows, args: &[] })
     }
 
     fn frame(&mut self, number: usize) -> io::Result<()> {
@@ -331,7 +331,14 @@ impl<'a> PerfettoReader<'_, 'a> {
         self.report.cover(*ts);
         frame.end.iter().for_each(|end| self.report.cover(*end));
         let kind = TrackEventKind::Frame(frame);
-        self.sink.track_event(&TrackEvent { ts: *ts, track: *track, kind, thread_ns: None, flows: &[] })
+        self.sink.track_event(&TrackEvent {
+            ts: *ts,
+            track: *track,
+            kind,
+            thread_ns: None,
+            flows: &[],
+            args: &[],
+        })
     }
 
     fn send_all(&mut self, events: &[BundleEvent<'a>], index: &PacketIndex<'a>) -> io::Result<()> {

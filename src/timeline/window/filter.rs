@@ -56,7 +56,8 @@ struct WindowedCalls {
 /// A track that a program writes itself.
 struct TrackStack {
     track: crate::formats::TrackId,
-    open: Vec<Vec<u8>>,
+    /// The begins of the open slices.
+    open: Vec<OwnedTrackEvent>,
     counter: Option<CounterValue>,
     /// Frames that began before the part and end in it or behind it.
     frames: Vec<OwnedTrackEvent>,
@@ -207,9 +208,22 @@ impl TrackStack {
         if std::mem::replace(&mut self.begun, true) {
             return Ok(());
         }
-        let begins = self.open.iter().map(|name| TrackEventKind::Begin { name });
-        for kind in begins.chain(self.counter.map(TrackEventKind::Counter)) {
-            to.track_event(&TrackEvent { ts, track: self.track, kind, thread_ns: None, flows: &[] })?;
+        for begin in &self.open {
+            let begins = |event: &TrackEvent<'_>| {
+                to.track_event(&TrackEvent { ts, thread_ns: None, flows: &[], ..*event })
+            };
+            begin.with_event(begins)?;
+        }
+        if let Some(value) = self.counter {
+            let kind = TrackEventKind::Counter(value);
+            to.track_event(&TrackEvent {
+                ts,
+                track: self.track,
+                kind,
+                thread_ns: None,
+                flows: &[],
+                args: &[],
+            })?;
         }
         for frame in std::mem::take(&mut self.frames) {
             frame.with_event(|event| to.track_event(&TrackEvent { ts, ..*event }))?;
@@ -281,7 +295,7 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
         let event = &event;
         if event.ts < self.window.from {
             match event.kind {
-                TrackEventKind::Begin { name } => track.open.push(name.to_vec()),
+                TrackEventKind::Begin { .. } => track.open.push(OwnedTrackEvent::new(event)),
                 TrackEventKind::End => _ = track.open.pop(),
                 TrackEventKind::Counter(value) => track.counter = Some(value),
                 TrackEventKind::Instant { .. } | TrackEventKind::Frame(_) => {}
@@ -443,7 +457,7 @@ mod tests {
             let frame =
                 TimelineFrame { end, pid: Pid(7), display_token: number as i64, surface: None, actual: None };
             let kind = TrackEventKind::Frame(&frame);
-            let event = TrackEvent { ts, track: id, kind, thread_ns: None, flows: &[] };
+            let event = TrackEvent { ts, track: id, kind, thread_ns: None, flows: &[], args: &[] };
             part.track_event(&event).unwrap();
         }
         let mut summary = MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default());

@@ -54,6 +54,7 @@ mod progress;
 mod queries;
 mod report;
 mod screen_video;
+mod strace;
 mod trace_dat;
 mod viewers;
 mod why;

@@ -8,22 +8,25 @@ const PROGRESS_STEP_BYTES: usize = 64 << 10;
 
 /// The memory of a file, of which a reader needs some MB at a time.
 #[derive(Clone, Copy)]
-pub(super) struct FileMemory<'a> {
+pub(in crate::formats) struct FileMemory<'a> {
     /// The owner of the file's bytes, if they can be released.
-    pub(super) owner: Option<&'a dyn Release>,
+    pub(in crate::formats) owner: Option<&'a dyn Release>,
     /// The bytes of the file.
-    pub(super) len: usize,
+    pub(in crate::formats) len: usize,
 }
 
 impl<'a> FileMemory<'a> {
     /// The memory of bytes that nobody can release.
-    pub(super) fn of_bytes(len: usize) -> FileMemory<'static> {
+    pub(in crate::formats) fn of_bytes(len: usize) -> FileMemory<'static> {
         FileMemory { owner: None, len }
     }
 
     /// A text in pieces of whole lines, each with its offset. The file's memory is released behind each large
     /// one.
-    pub(super) fn pieces<'t>(self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t [u8])> + use<'a, 't> {
+    pub(in crate::formats) fn pieces<'t>(
+        self,
+        text: &'t [u8],
+    ) -> impl Iterator<Item = (usize, &'t [u8])> + use<'a, 't> {
         let mut start = 0;
         std::iter::from_fn(move || {
             if start >= RELEASE_BYTES
@@ -42,14 +45,17 @@ impl<'a> FileMemory<'a> {
     }
 
     /// The lines of a text, each with its offset. The file's memory is released behind those that were read.
-    pub(super) fn lines<'t>(self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t [u8])> + use<'a, 't> {
+    pub(in crate::formats) fn lines<'t>(
+        self,
+        text: &'t [u8],
+    ) -> impl Iterator<Item = (usize, &'t [u8])> + use<'a, 't> {
         self.pieces(text).flat_map(|(start, piece)| lines(piece).map(move |(at, line)| (start + at, line)))
     }
 }
 
 /// The lines of `text` without their ends, each with its offset in bytes. A line may end with `\n`, with the
 /// `\r\n` of Windows, or with `\r\r\n`, into which an old `adb shell` turns `\r\n`.
-pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+pub(in crate::formats) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     let mut reported = 0;
     std::iter::from_fn(move || {
