@@ -7,6 +7,7 @@ use std::io;
 
 use flate2::read::ZlibDecoder;
 
+use super::cut_line;
 use crate::formats::text_lines::{FileMemory, lines};
 use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo, base64};
@@ -56,6 +57,13 @@ pub(super) fn open<'a>(
     } else {
         contents.add(unescape_if_javascript(body), memory, report);
     }
+    let begin = if contents.format.ends_with("(zlib)") { 0 } else { data.len() - body.len() };
+    report.damage.extend(contents.traces.iter().filter_map(|text| cut_line::cut_in_line(text)).map(|at| Damage {
+        offset: (begin + at) as u64,
+        what: "the text ends in this line, whose end every recorder writes: the file was cut, and the last value \
+               of the line may be cut too"
+            .into(),
+    }));
     contents
 }
 

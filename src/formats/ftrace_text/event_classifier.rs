@@ -265,7 +265,7 @@ fn is_name(b: u8) -> bool {
 }
 
 /// The name and the text of `name: text`; an empty name where there is none.
-fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
     match rest.iter().position(|b| !is_name(*b)) {
         Some(end) if rest[end] == b':' => (&rest[..end], rest[end + 1..].trim_ascii_start()),
         _ => (b"", rest),
@@ -274,7 +274,7 @@ fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
 
 /// The marker as the program wrote it. `trace-cmd report` and the kernel's `print` put the name or the
 /// address of the kernel function that wrote the marker before it.
-fn marker_text<'a>(name: &[u8], text: &'a [u8]) -> &'a [u8] {
+pub(super) fn marker_text<'a>(name: &[u8], text: &'a [u8]) -> &'a [u8] {
     if name == b"print" {
         let (writer, rest) = split_name(text);
         if writer == b"tracing_mark_write"

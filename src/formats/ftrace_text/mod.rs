@@ -5,6 +5,7 @@
 //! [`event_classifier`] turns the rest of the line into an event type and field values.
 
 mod container;
+mod cut_line;
 mod event_classifier;
 mod event_line;
 
@@ -29,6 +30,9 @@ use event_line::{EventLine, OtherLine};
 const MAX_REPORTED_DAMAGE: usize = 10;
 /// How many lines at the start of a text are searched for the number of CPUs.
 const HEADER_LINES: usize = 30;
+/// Why a line is left out.
+const UNKNOWN_LINE: &str = "neither an event nor a comment";
+const CUT_LINE: &str = "cut (neither an event nor a comment is whole in it)";
 /// How many bytes of a damaged line are quoted in its report.
 const QUOTED_BYTES: usize = 40;
 
@@ -192,14 +196,14 @@ impl TextReader<'_> {
                     Some((line, event_end)) if may_continue(line.rest) && end < text.len() => {
                         *event_end = end;
                     }
-                    _ => self.note_unknown_line(range.start + start, raw),
+                    _ => self.note_line(range.start + start, raw, UNKNOWN_LINE),
                 },
             }
         }
         match pending {
-            Some((line, end)) if end == text.len() && is_cut_name(line.rest) => {
+            Some((line, end)) if end == text.len() && cut_line::is_cut(line.rest) => {
                 let start = memchr::memrchr(b'\n', text).map_or(0, |newline| newline + 1);
-                self.note_unknown_line(start, &text[start..]);
+                self.note_line(start, &text[start..], CUT_LINE);
                 Ok(())
             }
             Some((line, end)) => self.push_event(&line, text, end, &mut values),
@@ -207,11 +211,12 @@ impl TextReader<'_> {
         }
     }
 
-    fn note_unknown_line(&mut self, offset: usize, line: &[u8]) {
+    /// Counts a line that was left out, and why.
+    fn note_line(&mut self, offset: usize, line: &[u8], why: &str) {
         self.unknown_lines += 1;
         if self.report.damage.len() < MAX_REPORTED_DAMAGE {
             let quoted = String::from_utf8_lossy(&line[..line.len().min(QUOTED_BYTES)]).into_owned();
-            let what = format!("this line is neither an event nor a comment and was left out: {quoted:?}");
+            let what = format!("this line is {why} and was left out: {quoted:?}");
             self.report.damage.push(Damage { offset: offset as u64, what });
         }
     }
@@ -268,12 +273,6 @@ impl TextReader<'_> {
         }
         self.report
     }
-}
-
-/// Whether the text of an event is no more than the beginning of its name: a file that was cut in its last
-/// line ends so.
-fn is_cut_name(rest: &[u8]) -> bool {
-    rest.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
 }
 
 /// Whether the text of the event `rest` may continue on the next lines: markers and stack traces do, and so

@@ -1,8 +1,8 @@
 //! One line of strace's output.
 //!
 //! With `-o` a line begins with the thread's id, on a terminal with `[pid 1234]` where more than one thread
-//! is traced, else with neither. The time follows as `-t`, `-tt`, `-ttt` or `-r` print it (strace(1)), then what
-//! `-r` beside one of the others, `-n` and `-i` add, and the call, the signal or the exit.
+//! is traced, else with neither. The time follows as `-t`, `-tt`, `-ttt` or `-r` print it (strace(1)), then
+//! what `-r` beside one of the others, `-n` and `-i` add, and the call, the signal or the exit.
 
 use crate::ids::Tid;
 
