@@ -36,6 +36,9 @@ const MAX_FAILURES: usize = 20;
 /// The longest path of a file that is fetched, bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
+/// So much of a longer path is shown, characters.
+const SHOWN_PATH_CHARS: usize = 200;
+
 /// The endings that files keep here. A file with another one gets `.perfetto-trace` behind its name, so that
 /// a device cannot name a file as it likes.
 const KEPT_ENDINGS: [&str; 7] = [
@@ -131,34 +134,51 @@ impl TracePlace {
     }
 
     /// The paths of the files in this place; `None` if it is closed.
-    fn files(&self, device: &Device) -> Result<Option<Vec<String>>, DeskError> {
+    fn files(&self, device: &Device) -> Result<Option<ListedFiles>, DeskError> {
         let rights = match &self.reader {
             Reader::User(privilege) => *privilege,
             Reader::App(_) => Privilege::Shell,
         };
         let script = format!("( {} ) | head -n {}", self.list, MAX_FILES + 1);
         let printed = device.ask(&script, rights, COMMAND_TIMEOUT)?.text();
-        let mut files: Vec<String> = printed.lines().map(|line| line.trim_end().to_owned()).collect();
-        if files.iter().any(|file| file == CLOSED) {
+        if printed.lines().any(|line| line.trim_end() == CLOSED) {
             return Ok(None);
         }
-        files.retain(|file| !file.is_empty());
-        if !files.iter().all(|file| self.may_have(file)) {
-            let serial = device.serial().to_owned();
-            let message = format!("{}: what the device answers is no list of files", self.directory);
-            return Err(DeskError::CommandFailed { serial, message });
-        }
-        files.sort();
-        Ok(Some(files))
+        let listed = self.paths_of(&printed).ok_or_else(|| DeskError::CommandFailed {
+            serial: device.serial().to_owned(),
+            message: format!("{}: what the device answers is no list of files", self.directory),
+        })?;
+        Ok(Some(listed))
     }
 
-    /// Whether this may be the path of a file of this place.
-    fn may_have(&self, file: &str) -> bool {
-        let begins_well = match self.reader {
-            Reader::User(_) => file.starts_with('/'),
-            Reader::App(_) => file.split_once('/').is_some_and(|(dir, _)| APP_TRACE_DIRS.contains(&dir)),
-        };
-        begins_well && file.len() <= MAX_PATH_BYTES && !file.contains(char::is_control)
+    /// The paths in a list, in order; `None` if it is no list of paths.
+    fn paths_of(&self, printed: &str) -> Option<ListedFiles> {
+        let mut paths: Vec<String> = Vec::new();
+        for line in printed.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
+            if self.may_begin(line) {
+                paths.push(line.to_owned());
+            } else if let (false, Some(before)) = (line.is_empty(), paths.last_mut()) {
+                // The path before has a line feed in it.
+                before.push('\n');
+                before.push_str(line);
+            } else if !line.is_empty() {
+                return None;
+            }
+        }
+        let (odd, files): (Vec<String>, Vec<String>) =
+            paths.into_iter().partition(|path| fault_of(path).is_some());
+        let mut listed = ListedFiles { files, odd };
+        listed.files.sort();
+        listed.odd.sort();
+        Some(listed)
+    }
+
+    /// Whether the path of a file of this place may begin so.
+    fn may_begin(&self, line: &str) -> bool {
+        match self.reader {
+            Reader::User(_) => line.starts_with('/'),
+            Reader::App(_) => line.split_once('/').is_some_and(|(dir, _)| APP_TRACE_DIRS.contains(&dir)),
+        }
     }
 
     /// Copies a file of this place to the host.
@@ -184,6 +204,33 @@ impl TracePlace {
     }
 }
 
+/// The files of a place.
+#[derive(Debug, PartialEq, Eq)]
+struct ListedFiles {
+    /// The paths of the files that are fetched.
+    files: Vec<String>,
+    /// Paths that are not asked for ([`fault_of`]).
+    odd: Vec<String>,
+}
+
+/// Why a file with this path is not fetched; `None` if it is.
+fn fault_of(path: &str) -> Option<String> {
+    if path.len() > MAX_PATH_BYTES {
+        Some(format!("its path has {} bytes: at most {MAX_PATH_BYTES} are asked for", path.len()))
+    } else if path.contains(char::is_control) {
+        Some("its path has a control character".to_owned())
+    } else {
+        None
+    }
+}
+
+/// The begin of a path that is not fetched, with its control characters escaped.
+fn escaped(path: &str) -> String {
+    let begin: String = path.chars().take(SHOWN_PATH_CHARS).collect();
+    let more = if begin.len() < path.len() { "…" } else { "" };
+    format!("{}{more}", begin.escape_debug())
+}
+
 /// Fetches the traces that other programs have left on devices.
 ///
 /// # Errors
@@ -207,7 +254,10 @@ fn fetch_all(request: &OtherTracesRequest, target: &TargetDevice<'_>) -> Result<
     let mut fetched = FetchedTraces::new(target, &request.directory);
     for place in TracePlace::all(&request.apps, target.device.privilege()) {
         match place.files(&target.device)? {
-            Some(files) => fetched.fetch(&place, &files)?,
+            Some(listed) => {
+                fetched.leave_out(&place, &listed.odd);
+                fetched.fetch(&place, &listed.files)?;
+            }
             None => {
                 fetched.text.push(LineKind::Note, &place.closed_text());
                 fetched.closed.push(place.directory.clone());
@@ -272,6 +322,16 @@ impl<'a> FetchedTraces<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Names the files of a place that are not asked for.
+    fn leave_out(&mut self, place: &TracePlace, odd: &[String]) {
+        for (path, fault) in odd.iter().filter_map(|path| Some((escaped(path), fault_of(path)?))) {
+            let error = format!("it is not fetched: {fault}");
+            self.completeness = self.completeness.with_loss(true);
+            self.text.push(LineKind::Loss, &format!("{path}: {error}"));
+            self.list.push(json!({ "device_path": path, "left_by": place.origin, "error": error }));
+        }
     }
 
     fn add(&mut self, place: &TracePlace, file: &str, local: &Path, pulled: PulledFile) {
@@ -384,6 +444,26 @@ mod tests {
         for (name, local) in names {
             assert_eq!(local_name(name), local);
         }
+    }
+
+    #[test]
+    fn a_list_has_paths_that_are_fetched_and_odd_ones_and_nothing_else() {
+        let place = TracePlace::of_system("Perfetto", "/t", "", Privilege::Shell);
+        let long = format!("/t/{}", "x".repeat(MAX_PATH_BYTES));
+        let listed =
+            place.paths_of(&format!("/t/b\r\n/t/a\n/t/bell\x07\n{long}\n/t/two\nlines\n\n")).unwrap();
+        assert_eq!(listed.files, ["/t/a", "/t/b"]);
+        assert_eq!(listed.odd, ["/t/bell\x07", "/t/two\nlines", long.as_str()]);
+        let escaped: Vec<String> = listed.odd.iter().map(|path| escaped(path)).collect();
+        assert_eq!(escaped[..2], ["/t/bell\\u{7}", "/t/two\\nlines"]);
+        assert!(
+            escaped[2].ends_with("xx…") && escaped[2].chars().count() == SHOWN_PATH_CHARS + 1,
+            "{escaped:?}"
+        );
+        for text in ["error: closed\n/t/a\n", "find: no\n"] {
+            assert_eq!(place.paths_of(text), None, "{text}");
+        }
+        assert_eq!(place.paths_of("\n"), Some(ListedFiles { files: Vec::new(), odd: Vec::new() }));
     }
 
     #[test]

@@ -115,6 +115,33 @@ fn closed_places_and_files_that_cannot_be_fetched_are_told() {
 }
 
 #[test]
+fn a_path_that_no_program_writes_keeps_no_other_file_from_being_fetched() {
+    for is_root in [true, false] {
+        let Some((desk, here)) = phone(is_root) else { return };
+        let long = (0..5).fold(here.join("perfetto"), |dir, _| dir.join("d".repeat(250)));
+        fs::create_dir_all(&long).unwrap();
+        fs::write(long.join("trace"), TRACE).unwrap();
+        fs::write(here.join("traces/two\nlines.ptrace"), TRACE).unwrap();
+        fs::write(here.join("apps/com.app/no_backup/\x1b[31m.perfetto-trace"), TRACE).unwrap();
+        let ran = desk.run("pull --traces --app com.app --to out").exited(3);
+        assert_eq!(names(&desk.path("out")).len(), LEFT.len() - 1, "{ran}");
+        let said = ran.said();
+        for line in [
+            "traces/two\\nlines.ptrace: it is not fetched: its path has a control character",
+            "\\u{1b}[31m.perfetto-trace: it is not fetched: its path has a control character",
+            "at most 1024 are asked for",
+        ] {
+            assert!(said.contains(line), "{line}: {ran}");
+        }
+        assert!(!said.contains('\x1b'), "{ran}");
+        let json: Value =
+            serde_json::from_str(&desk.run("pull --traces --to more --json").exited(3).stdout).unwrap();
+        let odd = json["files"].as_array().unwrap().iter().filter(|file| file["error"].is_string());
+        assert_eq!(odd.count(), 2, "{json}");
+    }
+}
+
+#[test]
 fn a_phone_without_other_traces_says_so_and_wrong_packages_are_refused() {
     let Some(desk) = Desk::one() else { return };
     let said = desk.run("pull --traces").exited(0).said();
