@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use super::FORMATS;
 use super::convert::{Conversion, ConversionOutput, ConvertError, ConvertRequest};
 use super::report_page::{PageData, PageTrace, PageVideos, TraceRole, begin_page, end_page};
+use crate::formats::metrics_of;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::measure::{
-    Comparison, MeasureFilter, MeasureKind, MeasuredPart, MeasuredRun, RunMeter, RunSet, RunTimes,
+    Comparison, Measure, MeasureFilter, MeasureKind, MeasuredPart, MeasuredRun, PERCENTILES, RunMeter,
+    RunSet, RunTimes, percentiles,
 };
 use crate::text::file_name;
 use crate::timeline::{MergeError, MergeSummary, WindowRequest};
@@ -42,6 +44,16 @@ fn measure(
 /// # Errors
 /// [`ConvertError`].
 pub(super) fn measure_part(
+    request: ConvertRequest<'_>,
+    until: Option<&str>,
+) -> Result<(MeasuredRun, MergeSummary), ConvertError> {
+    let (mut run, summary) = measure_timeline_part(request, until)?;
+    add_benchmark_times(&mut run, request.inputs)?;
+    Ok((run, summary))
+}
+
+/// [`measure_part`] without what a benchmark has measured itself.
+fn measure_timeline_part(
     request: ConvertRequest<'_>,
     until: Option<&str>,
 ) -> Result<(MeasuredRun, MergeSummary), ConvertError> {
@@ -114,6 +126,33 @@ pub fn run_times(
     runs_of(files).iter().map(|inputs| times_of_run(inputs, limit, filter)).collect()
 }
 
+/// The times that a benchmark has measured itself of the run in these files, ns: of a metric with a value for
+/// each frame the percentiles.
+fn benchmark_times(inputs: &[PathBuf]) -> Result<Vec<(String, i64)>, ConvertError> {
+    let mut times = Vec::new();
+    for trace in inputs {
+        let Some(metrics) = metrics_of(trace).map_err(MergeError::Io)? else { continue };
+        times.extend(metrics.times);
+        for (name, samples) in metrics.samples.into_iter().filter(|(_, samples)| !samples.is_empty()) {
+            for (percent, ns) in PERCENTILES.into_iter().zip(percentiles(samples)) {
+                times.push((format!("{name}.p{percent}"), ns.round() as i64));
+            }
+        }
+    }
+    Ok(times)
+}
+
+/// Adds the times that a benchmark has measured itself to the measures of a run. A time before its deadline,
+/// which is negative, is none that a comparison has.
+fn add_benchmark_times(run: &mut MeasuredRun, inputs: &[PathBuf]) -> Result<(), ConvertError> {
+    for (name, ns) in benchmark_times(inputs)? {
+        if let Ok(ns) = u64::try_from(ns) {
+            run.measures.insert((MeasureKind::Benchmark, name), Measure { ns, count: 1, longest: (ns, 0) });
+        }
+    }
+    Ok(())
+}
+
 fn times_of_run(
     inputs: &[PathBuf],
     limit: UnpackLimit,
@@ -134,6 +173,9 @@ fn times_of_run(
     };
     let launch = whole.launch.clone().filter(|span| span.from < span.to);
     run.add_frames(&whole.frames, filter);
+    if filter.kinds.contains(&MeasureKind::Benchmark) {
+        run.add_metrics(&benchmark_times(inputs)?, filter);
+    }
     let mut part = None;
     if let Some(span) = launch {
         run.launch_extent = Some([span.begins_with, span.ends_with].map(str::to_owned));

@@ -43,12 +43,17 @@ fn iterations(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn is_iteration(file: &Path) -> bool {
-    let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return false };
-    let Some(stem) = name.strip_suffix(".perfetto-trace") else { return false };
-    let numbers = stem.match_indices("_iter").map(|(at, word)| &stem[at + word.len()..]);
-    numbers.into_iter().any(|rest| {
+    iteration_of(file).is_some()
+}
+
+/// The benchmark that a trace's name has, `CLASS_METHOD`, and the number of the iteration.
+pub(super) fn iteration_of(file: &Path) -> Option<(&str, usize)> {
+    let stem = file.file_name()?.to_str()?.strip_suffix(".perfetto-trace")?;
+    stem.match_indices("_iter").find_map(|(at, word)| {
+        let rest = &stem[at + word.len()..];
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        digits >= 3 && matches!(rest.as_bytes().get(digits), None | Some(b'_'))
+        let is_number = digits >= 3 && matches!(rest.as_bytes().get(digits), None | Some(b'_'));
+        Some((&stem[..at], rest[..digits].parse().ok().filter(|_| is_number)?))
     })
 }
 

@@ -10,6 +10,7 @@ pub mod archive;
 pub mod art_method;
 mod base64;
 mod benchmark_dir;
+mod benchmark_metrics;
 pub mod chrome_json;
 mod contained;
 mod event;
@@ -41,6 +42,7 @@ pub(crate) mod wire;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use benchmark_dir::{BENCHMARK_METRICS_ENDING, is_benchmark_metrics, with_iterations};
+pub use benchmark_metrics::{IterationMetrics, metrics_of};
 pub use contained::ContainedTrace;
 pub(crate) use event::CLONE_THREAD;
 pub use event::{

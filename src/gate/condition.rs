@@ -68,6 +68,8 @@ impl Unit {
         match figure {
             MeasureKind::Frame if name == JANKY => Unit::Share,
             MeasureKind::Frame if name.starts_with("overrun.") => Unit::Overrun,
+            // androidx's frameOverrunMs.
+            MeasureKind::Benchmark if name.contains("Overrun") => Unit::Overrun,
             _ => Unit::Time,
         }
     }
@@ -116,7 +118,7 @@ pub enum ConditionFault {
     /// This is measured of no run.
     #[error(
         "{0:?} is no measure: it is launch.total, launch.ttid, launch.ttfd, stage.NAME, slice.NAME, method.NAME, \
-         state.NAME, frame.cpu.pNN, frame.overrun.pNN or frame.janky"
+         state.NAME, frame.cpu.pNN, frame.overrun.pNN, frame.janky or benchmark.NAME"
     )]
     NoMeasure(String),
     /// A change without its sign.
@@ -166,12 +168,13 @@ impl Direction {
 }
 
 /// The measures that have a name, by the begin of their text.
-const NAMED: [(&str, MeasureKind); 5] = [
+const NAMED: [(&str, MeasureKind); 6] = [
     ("stage.", MeasureKind::Stage),
     ("slice.", MeasureKind::Slice),
     ("method.", MeasureKind::Method),
     ("state.", MeasureKind::State),
     ("frame.", MeasureKind::Frame),
+    ("benchmark.", MeasureKind::Benchmark),
 ];
 /// The measures of a launch.
 const OF_LAUNCH: [(&str, MeasureKind); 3] = [

@@ -63,6 +63,9 @@ impl fmt::Display for MeasuredInstead {
             }
             MeasureKind::Frame => "none has frames (record the category gfx and view)",
             MeasureKind::Method => "none has a method trace",
+            MeasureKind::Benchmark => {
+                "none is an iteration of a benchmark with metrics in ms, us or ns beside it (-benchmarkData.json)"
+            }
             MeasureKind::State => "none has scheduling events of a main thread",
             MeasureKind::Stage | MeasureKind::Slice => "none has slices there",
         })
@@ -334,7 +337,9 @@ fn values(side: &GateSide, condition: &Condition, name: &str, extent: Option<&[S
     let is_of_type = |run: &&RunTimes| launch_type.is_none() || run.launch_type.as_deref() == launch_type;
     let has_it = |run: &&RunTimes| match key.0 {
         MeasureKind::Launch => run.launch_extent.is_some() && run.launch_extent.as_ref() == extent,
-        MeasureKind::Ttid | MeasureKind::Ttfd | MeasureKind::Frame => run.times.contains_key(&key),
+        MeasureKind::Ttid | MeasureKind::Ttfd | MeasureKind::Frame | MeasureKind::Benchmark => {
+            run.times.contains_key(&key)
+        }
         figure => run.measured.contains(&figure),
     };
     side.runs

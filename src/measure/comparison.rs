@@ -86,6 +86,10 @@ pub(crate) struct Comparison {
     states: Vec<ComparisonRow>,
     methods: Vec<ComparisonRow>,
     slices: Vec<ComparisonRow>,
+    /// The times that a benchmark has measured itself.
+    metrics: Vec<ComparisonRow>,
+    /// Rows of stages, states, methods and slices that changed less than those that are kept.
+    rows_left_out: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -140,16 +144,21 @@ impl Comparison {
             states: rows(MeasureKind::State, "state", old, new),
             methods: rows(MeasureKind::Method, "method", old, new),
             slices: rows(MeasureKind::Slice, "slice", old, new),
+            metrics: rows(MeasureKind::Benchmark, "metric", old, new),
+            rows_left_out: 0,
         };
         comparison.correct(RankTest::least_of(old.runs.len(), new.runs.len()));
+        let mut left_out = 0;
         for rows in comparison.rows() {
+            left_out += rows.len().saturating_sub(MAX_ROWS) as u64;
             rows.truncate(MAX_ROWS);
         }
+        comparison.rows_left_out = left_out;
         comparison
     }
 
-    fn rows(&mut self) -> [&mut Vec<ComparisonRow>; 4] {
-        [&mut self.stages, &mut self.states, &mut self.methods, &mut self.slices]
+    fn rows(&mut self) -> [&mut Vec<ComparisonRow>; 5] {
+        [&mut self.stages, &mut self.states, &mut self.methods, &mut self.slices, &mut self.metrics]
     }
 
     /// Corrects the p-values of all rows for each other: of twenty rows of unchanged programs one would be
@@ -179,10 +188,16 @@ impl Comparison {
         };
         let mut lines = vec![format!("old: {}", runs(&self.old)), format!("new: {}", runs(&self.new))];
         lines.push(self.total.line());
-        for rows in [&self.stages, &self.states, &self.methods, &self.slices] {
+        for rows in [&self.metrics, &self.stages, &self.states, &self.methods, &self.slices] {
             lines.extend(
                 rows.iter().filter(|row| row.delta_ns != 0).take(LINES_OF_A_KIND).map(ComparisonRow::line),
             );
+        }
+        if self.rows_left_out > 0 {
+            let left_out = self.rows_left_out;
+            lines.push(format!(
+                "{left_out} rows are left out: {MAX_ROWS} of a kind are kept, which changed most"
+            ));
         }
         lines
     }

@@ -53,7 +53,8 @@ fn percentile(sorted: &[i64], percent: u8) -> f64 {
     low + (high - low) * fraction
 }
 
-fn percentiles(mut values: Vec<i64>) -> [f64; 4] {
+/// The percentiles of values at each of [`PERCENTILES`].
+pub(crate) fn percentiles(mut values: Vec<i64>) -> [f64; 4] {
     values.sort_unstable();
     PERCENTILES.map(|percent| percentile(&values, percent))
 }

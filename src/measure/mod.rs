@@ -24,10 +24,8 @@ pub(crate) use self::comparison::{Comparison, LINES_OF_A_KIND, RunSet};
 pub(crate) use self::finder::{Finder, FinderSink, Measured};
 pub(crate) use self::frame::{Deadline, Frame};
 pub(crate) use self::frame_figures::{
-    FrameFigures, FrameSummary, JANKY, PERCENTILES, WHOLE_SHARE, summarize,
+    FrameFigures, FrameSummary, JANKY, PERCENTILES, WHOLE_SHARE, percentiles, summarize,
 };
 pub(crate) use self::launch::{Cancelled, Cut, Launch, LaunchBegin, LaunchType, Rule, Stage};
-#[cfg(test)]
-pub(crate) use self::run::Measure;
-pub(crate) use self::run::{LaunchSpan, MeasuredPart, MeasuredRun, RunMeter, state_name};
+pub(crate) use self::run::{LaunchSpan, Measure, MeasuredPart, MeasuredRun, RunMeter, state_name};
 pub use self::run::{MeasureFilter, MeasureKind, RunTimes};

@@ -38,6 +38,10 @@ pub enum MeasureKind {
     Slice,
     /// A method, without the methods that it calls, on all threads, in the whole method trace.
     Method,
+    /// A time that a benchmark has measured itself of this iteration: a metric of androidx
+    /// (`timeToInitialDisplayMs`), or a percentile of one that has a value for each frame
+    /// (`frameDurationCpuMs.p95`). A time after a deadline may be negative.
+    Benchmark,
 }
 
 /// The time that something took in one run, all times together.
@@ -372,6 +376,16 @@ impl RunTimes {
         if filter.keeps(kind, name) {
             let sum = self.times.entry((kind, name.to_owned())).or_default();
             *sum = sum.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Adds the metrics of a benchmark's iteration that `filter` keeps.
+    pub(crate) fn add_metrics(&mut self, metrics: &[(String, i64)], filter: &mut MeasureFilter<'_>) {
+        for (name, ns) in metrics {
+            self.measured.insert(MeasureKind::Benchmark);
+            if filter.keeps(MeasureKind::Benchmark, name) {
+                self.times.insert((MeasureKind::Benchmark, name.clone()), *ns);
+            }
         }
     }
 

@@ -211,6 +211,50 @@ fn the_directory_of_a_benchmark_is_its_iterations() {
 }
 
 #[test]
+fn the_metrics_of_a_benchmark_are_judged_and_compared() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    for (side, ms) in [("old", 200.0), ("new", 250.0)] {
+        fs::create_dir(dir.join(side)).unwrap();
+        for number in 0..6 {
+            let name = format!("StartBenchmark_start_iter{number:03}_2026-11-25.perfetto-trace");
+            write_launch(&dir.join(side).join(name), 300_000, "inflate");
+        }
+        let runs: Vec<f64> = (0..6).map(|number| ms + f64::from(number)).collect();
+        let frames: Vec<Vec<f64>> = runs.iter().map(|ms| vec![-3.0, ms - 200.0]).collect();
+        let metrics = format!(
+            "{{\"benchmarks\":[{{\"name\":\"start\",\"className\":\"com.example.StartBenchmark\",\
+             \"metrics\":{{\"timeToInitialDisplayMs\":{{\"runs\":{runs:?}}},\"frameCount\":{{\"runs\":[1]}}}},\
+             \"sampledMetrics\":{{\"frameOverrunMs\":{{\"runs\":{frames:?}}}}}}}]}}"
+        );
+        fs::write(dir.join(side).join("com.example-benchmarkData.json"), metrics).unwrap();
+    }
+    gate(dir, 0, &["--fail-if", "launch.total > +3%"]);
+    let judged = json(dir, &["--fail-if", "benchmark.timeToInitialDisplayMs > +5%"]);
+    let measure = &judged["conditions"][0]["measures"][0];
+    assert_eq!((&judged["outcome"], &measure["verdict"]), (&"closed".into(), &"closes".into()), "{judged}");
+    assert_eq!(measure["baseline_median_ns"], 202_500_000, "{judged}");
+    assert_eq!(measure["change_ns"].as_f64(), Some(50e6), "{judged}");
+    // The median of two frames of each iteration: half way from -3 ms.
+    let judged = json(dir, &["--fail-if", "benchmark.frameOverrunMs.p50 > +5ms"]);
+    assert_eq!(judged["conditions"][0]["measures"][0]["baseline_median_ns"], -250_000, "{judged}");
+    gate(dir, 2, &["--fail-if", "benchmark.frameOverrunMs.p50 > +5%"]);
+    let told = gate(dir, 1, &["--fail-if", "benchmark.frameCount > +5%"]);
+    assert!(told.contains("there are benchmark.") && told.contains("timeToInitialDisplayMs"), "{told}");
+    let compared = run_in(dir, &["adb", "launch", "--compare", "old", "new", "--json"]).exited(0).json();
+    let row = |name: &str| {
+        let rows = compared["metrics"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {rows:?}"))["delta_ns"]
+            .clone()
+    };
+    assert_eq!(row("timeToInitialDisplayMs"), 50_000_000);
+    assert_eq!(row("frameOverrunMs.p99"), 49_500_000);
+    fs::write(dir.join("new/com.example-benchmarkData.json"), "{\"benchmarks\":[").unwrap();
+    let told = gate(dir, 1, &["--fail-if", "benchmark.timeToInitialDisplayMs > +5%"]);
+    assert!(told.contains("com.example-benchmarkData.json: the metrics of a benchmark: EOF"), "{told}");
+}
+
+#[test]
 fn a_condition_that_names_nothing_is_an_error_that_says_what_there_is() {
     let dir = support::tempdir();
     let dir = dir.path();
