@@ -293,6 +293,12 @@ fn inspect_recording(recording: &dyn Recording) -> io::Result<RecordingReport> {
             .notes
             .push(format!("{left_out} marks of launches and frames are left out: there are too many"));
     }
+    if measured.stages_left_out > 0 {
+        let left_out = measured.stages_left_out;
+        report
+            .notes
+            .push(format!("{left_out} stages of launches are left out: there are too many in a launch"));
+    }
     event_types.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let clocks = [Clock::Realtime, Clock::Monotonic, Clock::MonotonicRaw, Clock::Boottime, Clock::Counter];
     let is_told = |clock: &Clock| {

@@ -32,6 +32,8 @@ pub(crate) struct Measured {
     pub names: AppNames,
     /// Marks of launches and frames that were left out because there are too many.
     pub left_out: u64,
+    /// Stages of launches that were left out because a launch has too many.
+    pub stages_left_out: u64,
 }
 
 /// Finds launches and frames while the slices, asynchronous slices, instants and counters of a timeline pass,
@@ -104,8 +106,9 @@ impl Finder {
         let apps = Apps::new(tasks, &marks, &frames, &ui_frames);
         let rule = rules::choose(&marks, sdk);
         let Found { mut launches, cancelled } = rules::find(rule, &marks, &apps, extent);
+        let mut stages_left_out = marks.stages_left_out;
         for launch in &mut launches {
-            complete(launch, &apps, &marks);
+            stages_left_out += complete(launch, &apps, &marks);
         }
         launches.sort_by(|a, b| (a.begin, a.end, &a.package).cmp(&(b.begin, b.end, &b.package)));
         mark_overlaps(&mut launches);
@@ -120,7 +123,7 @@ impl Finder {
                 launch.package = names.name(tasks, pid).into_owned();
             }
         }
-        Measured { launches, cancelled, frames, names, left_out }
+        Measured { launches, cancelled, frames, names, left_out, stages_left_out }
     }
 }
 
@@ -200,14 +203,15 @@ impl TrackObserver for Finder {
     }
 }
 
-/// Adds to a launch its process, its type, its times to display and its stages.
-fn complete(launch: &mut Launch, apps: &Apps<'_>, marks: &LaunchMarks) {
+/// Adds to a launch its process, its type, its times to display and its stages. Returns how many stages it
+/// has beyond those that are kept.
+fn complete(launch: &mut Launch, apps: &Apps<'_>, marks: &LaunchMarks) -> u64 {
     let handled = launch.pid.or_else(|| apps.of_launch(&launch.package, launch.begin, launch.end));
     if launch.rule != Rule::App && launch.launch_type.is_none() && launch.cut != Some(Cut::Begin) {
         launch.launch_type = handled.and_then(|pid| apps.launch_type(pid, launch.begin, launch.end));
     }
     launch.pid = handled.or_else(|| apps.named(&launch.package));
-    let Some(pid) = launch.pid else { return };
+    let Some(pid) = launch.pid else { return 0 };
     if launch.package.is_empty() {
         launch.package = apps.name(pid).into_owned();
     }
@@ -223,9 +227,10 @@ fn complete(launch: &mut Launch, apps: &Apps<'_>, marks: &LaunchMarks) {
     let until = launch.end.max(launch.ttid.map_or(0, |ttid| launch.begin.saturating_add(ttid)));
     let stages = marks.stages.get(&main).map_or(&[][..], Vec::as_slice);
     let is_within = |start: u64| (launch.begin..=until).contains(&start);
-    let within = stages.iter().filter(|stage| is_within(stage.span.start)).take(MAX_STAGES);
-    launch.stages = within.cloned().collect();
+    let within = stages.iter().filter(|stage| is_within(stage.span.start));
+    launch.stages = within.clone().take(MAX_STAGES).cloned().collect();
     launch.stages.sort_by_key(|stage| (stage.span.start, std::cmp::Reverse(stage.span.end)));
+    within.count().saturating_sub(MAX_STAGES) as u64
 }
 
 /// Marks launches, which are in the order of their begins, that go on while another one does.

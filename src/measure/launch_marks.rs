@@ -94,6 +94,8 @@ pub(super) struct LaunchMarks {
     pub stages: HashMap<Tid, Vec<Stage>>,
     /// Marks that were left out because there are too many.
     pub left_out: u64,
+    /// Stages that were left out because a start of an activity has too many.
+    pub stages_left_out: u64,
     open: HashMap<(Pid, Vec<u8>, i64), usize>,
     open_numbered: HashMap<(Pid, i64, i64), usize>,
     starts: HashMap<Tid, OpenStart>,
@@ -202,6 +204,7 @@ impl LaunchMarks {
     pub fn stage(&mut self, tid: Tid, name: &[u8], span: Span) {
         let Some(start) = self.starts.get_mut(&tid) else { return };
         if start.stages >= MAX_STAGES_OF_START {
+            self.stages_left_out += 1;
             return;
         }
         start.stages += 1;

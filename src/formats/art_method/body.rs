@@ -96,6 +96,10 @@ pub struct BlockBody {
     pub blocks: Vec<RecordBlock>,
 }
 
+/// Times of version 4 and 5 records are limited to this, ticks (52 days in ns), so that sums over many calls
+/// fit. Opening the trace counts the records beyond it.
+pub const MAX_TICKS: u64 = 1 << 52;
+
 /// A position in a [`BlockBody`], from which the records are decoded one after another.
 #[derive(Debug, Clone)]
 pub struct BlockCursor<'t, 'a> {

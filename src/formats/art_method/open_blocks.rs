@@ -17,7 +17,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::body::{BlockBody, BlockCursor, NONE, RecordBlock};
+use super::body::{BlockBody, BlockCursor, MAX_TICKS, NONE, RecordBlock};
 use super::declarations::{Declarations, unknown_method};
 use super::{Counts, TracedThread};
 use crate::art::{
@@ -432,6 +432,7 @@ fn count_records(declared: &mut Declarations<'_>, bytes: &[u8], from: usize, bod
     };
     let mut unknown = HashSet::new();
     let mut nameless = 0;
+    let mut late = 0u64;
     let mut cursor = BlockCursor::new(bytes, body, declared.threads.len(), false);
     for (thread, record) in cursor.by_ref() {
         counts.records += 1;
@@ -441,6 +442,7 @@ fn count_records(declared: &mut Declarations<'_>, bytes: &[u8], from: usize, bod
             2 => counts.unrolls += 1,
             _ => counts.bad_actions += 1,
         }
+        late += u64::from(record.cpu.max(record.wall) > MAX_TICKS);
         declared.threads[thread as usize].records += 1;
         let method = record.word & !3;
         nameless += u64::from(method == 0 && body.encoding.has_nameless_exits());
@@ -452,6 +454,10 @@ fn count_records(declared: &mut Declarations<'_>, bytes: &[u8], from: usize, bod
     if cursor.left_over > 0 {
         declared
             .damage(from, format!("{} bytes at the ends of blocks are no whole records", cursor.left_over));
+    }
+    if late > 0 {
+        let what = format!("{late} records have times beyond {MAX_TICKS} ticks: they are taken at that time");
+        declared.damage(from, what);
     }
     if nameless > 0 {
         unknown.remove(&0);

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use super::body::{
-    BlockBody, BlockCursor, CPU, FixedBody, FixedRecords, IdMap, NONE, RecordVisitor, Segment, ThreadTable,
-    Ticks, WALL, WrapCorrection, decode, for_each_record, parts,
+    BlockBody, BlockCursor, CPU, FixedBody, FixedRecords, IdMap, MAX_TICKS, NONE, RecordVisitor, Segment,
+    ThreadTable, Ticks, WALL, WrapCorrection, decode, for_each_record, parts,
 };
 use super::{Body, Header, MethodTrace};
 use crate::art::{Action, BlockRecord, ClockMode, FixedRecord, RecordLayout};
@@ -204,10 +204,6 @@ impl Iterator for Records<'_, '_> {
         }
     }
 }
-
-/// Times of version 4 and 5 records are limited to this, ticks (52 days in ns), so that sums over many calls
-/// fit.
-const MAX_TICKS: u64 = 1 << 52;
 
 /// 1 in a record that leaves its method, 0 in one that enters it.
 ///

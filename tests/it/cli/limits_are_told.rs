@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use super::many_events::{bytes, number};
+use support::art_blocks::{self, Blocks, Writer};
+use support::art_writer::{Action, ArtTrace, Method, Record};
 use support::run_in;
 
 /// Writes a Perfetto trace of these packets.
@@ -225,5 +227,89 @@ fn event_types_of_samples_that_are_too_many_are_told() {
         fs::write(dir.join(name), file).unwrap();
         let said = run_in(dir, &["info", name]).exited(if words.is_some() { 3 } else { 0 }).said();
         assert!(said.contains(words.unwrap_or("")), "{name}: {said}");
+    }
+}
+
+/// The text of a launch that begins so many slices of the main thread, one behind the other.
+fn launch_of_slices(count: usize) -> String {
+    let mark = |us: usize, what: &str| {
+        format!(" com.example-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n")
+    };
+    let mut text = mark(50, "S|9|launching: com.example|1");
+    for (at, step) in [(100, "bindApplication"), (112, "activityStart"), (114, "activityResume")] {
+        text += &(mark(at, &format!("B|7|{step}")) + &mark(at + 1, "E|7"));
+    }
+    for number in 0..count {
+        let at = 120 + 4 * number;
+        text += &(mark(at, &format!("B|7|VerifyClass {number}")) + &mark(at + 1 + number % 3, "E|7"));
+    }
+    let end = 130 + 4 * count;
+    text += &(mark(end, "B|7|Choreographer#doFrame 1") + &mark(end + 10, "E|7"));
+    text + &mark(end + 10, "F|9|launching: com.example|1")
+}
+
+#[test]
+fn stages_of_a_launch_beyond_the_limit_are_told() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let told = |count| {
+        fs::write(dir.join("launch.txt"), launch_of_slices(count)).unwrap();
+        let value = run_in(dir, &["info", "--json", "launch.txt"]).exited(0).json();
+        let kept = value["launches"][0]["stages"].as_array().unwrap().len();
+        let notes = value["report"]["notes"].as_array().unwrap().clone();
+        let note =
+            notes.iter().filter_map(|note| note.as_str()).find(|note| note.contains("stages of launches"));
+        let left_out = note.map_or(0, |note| note.split(' ').next().unwrap().parse::<usize>().unwrap());
+        (kept, left_out)
+    };
+    // The three steps and the frame are stages, too.
+    assert_eq!(told(196), (200, 0));
+    assert_eq!(told(197), (200, 1));
+    assert_eq!(told(700), (200, 504));
+}
+
+#[test]
+fn rows_of_a_comparison_beyond_the_limit_are_told() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    for (set, count) in [("few", 900), ("many", 1_100)] {
+        fs::create_dir(dir.join(set)).unwrap();
+        fs::write(dir.join(set).join("a.txt"), launch_of_slices(count)).unwrap();
+    }
+    let compare = |set: &str, more: &[&str]| {
+        run_in(dir, &[&["adb", "launch", "--compare", set, set][..], more].concat()).exited(0)
+    };
+    assert_eq!(compare("few", &["--json"]).json()["rows_left_out"], 0);
+    // Slices and stages: the three steps, the parts and the frame of each.
+    assert_eq!(compare("many", &["--json"]).json()["rows_left_out"], 2 * 104);
+    let said = compare("many", &[]).said();
+    assert!(said.contains("208 rows are left out: 1000 of a kind are kept"), "{said}");
+    assert!(!compare("few", &[]).said().contains("rows are left out"));
+}
+
+#[test]
+fn times_of_a_method_trace_beyond_the_limit_are_told() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let calls = ArtTrace {
+        elapsed_us: 100,
+        pid: 7,
+        threads: vec![(1, "main".into())],
+        methods: vec![Method::new("a.B", "run")],
+        records: vec![Record::new(1, 0, Action::Enter, 1, 1), Record::new(1, 0, Action::Exit, 2, 2)],
+        ..ArtTrace::default()
+    };
+    let writer = Writer::Third { frequency: 24_576_000, real: 24_576_000 };
+    let whole = art_blocks::to_bytes(&calls, Blocks { streaming: false, wall: true, cpu: false, writer });
+    fs::write(dir.join("app.trace"), &whole).unwrap();
+    run_in(dir, &["info", "app.trace"]).exited(0);
+    let mut late = Vec::new();
+    art_blocks::sleb(&mut late, 1 << 55);
+    art_blocks::sleb(&mut late, 0x7000_1000_0000);
+    let block = [&[2, 1, 0, 0, 0, 1, 0, 0][..], &(late.len() as u32).to_le_bytes(), &late].concat();
+    fs::write(dir.join("late.trace"), [whole, block].concat()).unwrap();
+    for command in [&["info"][..], &["profile"]] {
+        let said = run_in(dir, &[command, &["late.trace"]].concat()).exited(3).said();
+        assert!(said.contains("1 records have times beyond 4503599627370496 ticks"), "{command:?}: {said}");
     }
 }
