@@ -15,6 +15,7 @@ use super::format_id::{FormatId, UnreadFile};
 use super::input::{Input, InputError, InputSet, Omission, OmissionReason};
 use super::input_format::{identify, reader};
 use super::recording::{FormatError, OpenedInput, Recording};
+use super::samples::SampleRecording;
 use super::unpack_budget::{BudgetShare, UnpackLimit};
 use super::video_frames::ScreenVideo;
 use super::{Head, Order, ReadReport, Sink};
@@ -171,6 +172,10 @@ impl Recording for RecordingWithProgress<'_> {
 
     fn video(&self) -> Option<&ScreenVideo> {
         self.recording.video()
+    }
+
+    fn samples(&self) -> Option<Box<dyn SampleRecording + '_>> {
+        self.recording.samples()
     }
 }
 

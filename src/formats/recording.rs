@@ -31,6 +31,11 @@ pub trait Recording {
     fn video(&self) -> Option<&ScreenVideo> {
         None
     }
+
+    /// The samples that the file holds beside its events, on the same clock.
+    fn samples(&self) -> Option<Box<dyn SampleRecording + '_>> {
+        None
+    }
 }
 
 /// The reason why a reader cannot open a file of its format. The caller adds the file's name.
@@ -55,5 +60,14 @@ impl OpenedInput<'_> {
             OpenedInput::MethodTrace(_) | OpenedInput::Samples(_) => Vec::new(),
         };
         traces.into_iter().map(|trace| trace.into_input(file)).collect()
+    }
+
+    /// The samples of the file; `None` where its format has none, or the file holds none beside its events.
+    pub fn samples(&self) -> Option<Box<dyn SampleRecording + '_>> {
+        match self {
+            OpenedInput::Recording(recording) => recording.samples(),
+            OpenedInput::Samples(samples) => Some(Box::new(samples.as_ref())),
+            OpenedInput::MethodTrace(_) => None,
+        }
     }
 }

@@ -200,6 +200,9 @@ pub struct RecordingReport {
     pub snapshot_clocks: Vec<Clock>,
     /// The launches of apps, in the order of their begins.
     pub launches: Vec<Launch>,
+    /// The samples that the file holds beside its events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Box<SampleCounts>>,
     /// Launches that came to nothing.
     pub cancelled_launches: Vec<Cancelled>,
     /// The frames of each app and layer in numbers.
@@ -323,6 +326,7 @@ fn inspect_recording(recording: &dyn Recording) -> io::Result<RecordingReport> {
         frames: summarize(&measured.frames),
         video: recording.video().map(VideoReport::new),
         every_frame: measured.frames,
+        samples: inspect_samples_beside(recording, &mut report)?,
         report,
     })
 }
@@ -460,6 +464,24 @@ impl SampleSink for Unsymbolised {
         Ok(())
     }
 }
+
+/// Counts the samples of a recording, and adds their losses and notes to its report.
+fn inspect_samples_beside(
+    recording: &dyn Recording,
+    report: &mut ReadReport,
+) -> io::Result<Option<Box<SampleCounts>>> {
+    let Some(samples) = recording.samples() else { return Ok(None) };
+    let SamplesReport { samples, report: of_samples, .. } = inspect_samples(samples.as_ref())?;
+    report.lost_anywhere = report.lost_anywhere.saturating_add(samples.lost);
+    report.irregular.extend(of_samples.irregular);
+    report.notes.extend(of_samples.notes);
+    report.cover_range(of_samples.first_ts, of_samples.last_ts);
+    PACKETS_OF_SAMPLES.iter().for_each(|kind| _ = report.unread.remove(*kind));
+    Ok(Some(Box::new(samples)))
+}
+
+/// The types of a Perfetto trace's packets that are read as samples.
+const PACKETS_OF_SAMPLES: [&str; 3] = ["perf_sample", "streaming_profile_packet", "module_symbols"];
 
 /// Reads all samples and counts them.
 fn inspect_samples(recording: &dyn SampleRecording) -> io::Result<SamplesReport> {

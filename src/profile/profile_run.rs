@@ -341,10 +341,18 @@ pub(super) fn open_inputs(
             Ok(FormatId::MethodTrace) | Err(_) => traces.push(input),
             Ok(format) if takes_samples && format.holds_samples() => traces.push(input),
             Ok(format) => {
-                let inside =
-                    formats::open(&input).map_or(Vec::new(), |opened| opened.contained_inputs(&input.name));
-                if inside.is_empty() {
-                    recordings.push((input, format));
+                let contents = |opened: OpenedInput<'_>| {
+                    (opened.contained_inputs(&input.name), takes_samples && opened.samples().is_some())
+                };
+                let (inside, has_samples) = formats::open(&input).map_or((Vec::new(), false), contents);
+                match (inside.is_empty(), has_samples) {
+                    (true, true) => traces.push(input),
+                    (true, false) => recordings.push((input, format)),
+                    (false, true) => (output.message)(
+                        &input.name,
+                        "its method traces are profiled; the samples that it also holds are left out",
+                    ),
+                    (false, false) => {}
                 }
                 traces.extend(inside);
             }
@@ -390,11 +398,11 @@ impl<'i> ProfileInput<'i> {
         output: &mut ProfileOutput<'_>,
         report: &mut ProfileReport,
     ) -> Result<ProfileInput<'i>, ProfileError> {
-        if !formats::identify(input).is_ok_and(FormatId::holds_samples) {
+        if !formats::identify(input).is_ok_and(|format| format != FormatId::MethodTrace) {
             return Ok(ProfileInput::Calls(Box::new(output.read(input, report)?)));
         }
         let opened = formats::open(input)?;
-        let OpenedInput::Samples(recording) = opened else {
+        let Some(recording) = opened.samples() else {
             let format = formats::identify(input).unwrap_or(FormatId::PerfData);
             return Err(ProfileError::NoMethodTrace { name: input.name.clone(), format });
         };

@@ -1,4 +1,5 @@
-//! Samples of real files, compared with simpleperf's own text and with the crate `linux-perf-data`.
+//! Samples of real files, compared with simpleperf's own text, with the crate `linux-perf-data` and with
+//! Perfetto's own classes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,10 +9,11 @@ use std::path::{Path, PathBuf};
 use linux_perf_data::linux_perf_event_reader::{EventRecord, RecordType};
 use linux_perf_data::{PerfFileReader, PerfFileRecord};
 use tracebridge::formats::input::Input;
+use tracebridge::formats::open;
 use tracebridge::formats::samples::{Sample, SampleReading, SampleSink, SampleTables};
-use tracebridge::formats::{OpenedInput, open};
 
-use support::corpus;
+use support::python::{PERFETTO, python_with};
+use support::{Command, corpus};
 
 /// One sample as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +55,8 @@ impl SampleSink for Shown {
 /// The samples of a file, and the result of reading it.
 fn read(path: &Path) -> (Vec<ShownSample>, SampleReading) {
     let input = Input::open(path).unwrap();
-    let OpenedInput::Samples(recording) = open(&input).unwrap() else { panic!("{path:?} has samples") };
+    let opened = open(&input).unwrap();
+    let recording = opened.samples().unwrap_or_else(|| panic!("{path:?} has samples"));
     let mut shown = Shown::default();
     let reading = recording.read(&mut shown).unwrap();
     (shown.0, reading)
@@ -199,4 +202,110 @@ fn samples_threads_events_and_losses_equal_those_of_another_reader() {
         files += 1;
     }
     assert!(files >= 11, "{files}");
+}
+
+/// The samples of a trace by Perfetto's published classes, one a line: time of BOOTTIME, process, thread, CPU,
+/// and the frames, outermost first, as path, build id and function; null for a mangled one.
+const SAMPLES_BY_PERFETTOS_CLASSES: &str = r#"
+import json, sys
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as p
+trace = p.Trace()
+trace.ParseFromString(open(sys.argv[1], 'rb').read())
+names, paths, build_ids, mappings, frames, stacks = {}, {}, {}, {}, {}, {}
+pairs = []
+for packet in trace.packet:
+    clocks = {c.clock_id: c.timestamp for c in packet.clock_snapshot.clocks}
+    if clocks:
+        pairs.append((clocks[5], clocks[6]))
+pairs.sort()
+def boottime(raw):
+    before = [pair for pair in pairs if pair[0] <= raw]
+    after = [pair for pair in pairs if pair[0] > raw]
+    if before and after:
+        (x0, y0), (x1, y1) = before[-1], after[0]
+        return y0 + (raw - x0) * (y1 - y0) // (x1 - x0)
+    x0, y0 = before[-1] if before else after[0]
+    return raw - x0 + y0
+lost = skipped = 0
+for packet in trace.packet:
+    data = packet.interned_data
+    for table, list in ((names, data.function_names), (paths, data.mapping_paths), (build_ids, data.build_ids)):
+        table.update({entry.iid: entry.str for entry in list})
+    for table, list in ((mappings, data.mappings), (frames, data.frames), (stacks, data.callstacks)):
+        table.update({entry.iid: entry for entry in list})
+    if not packet.HasField('perf_sample'):
+        continue
+    sample = packet.perf_sample
+    lost += sample.kernel_records_lost
+    skipped += sample.HasField('sample_skipped_reason')
+    if sample.kernel_records_lost or sample.HasField('sample_skipped_reason'):
+        continue
+    shown = []
+    for frame_id in stacks[sample.callstack_iid].frame_ids:
+        frame = frames[frame_id]
+        mapping = mappings[frame.mapping_id]
+        path = '/'.join(paths[part].decode() for part in mapping.path_string_ids)
+        path = '[kernel.kallsyms]' if path == 'kernel' else path if path[:1] in ('', '[') else '/' + path
+        name = names.get(frame.function_name_id, b'').decode()
+        if not name:
+            name = '%s+0x%x' % (path.rsplit('/')[-1] or '[unknown]', frame.rel_pc)
+        mangled = name.startswith(('_Z', '_R', '__dl_'))
+        shown.append([path, build_ids.get(mapping.build_id, b'').hex(), None if mangled else name])
+    print(json.dumps([boottime(packet.timestamp), sample.pid, sample.tid, sample.cpu, shown]))
+print(json.dumps([lost, skipped]))
+"#;
+
+/// The frames of a sample, outermost first: path, build id and function.
+type PerfettoFrames = Vec<(String, String, Option<String>)>;
+
+/// Collects times, processes, threads, CPUs and frames.
+#[derive(Default)]
+struct OfPerfetto(Vec<(u64, i32, i32, u32, PerfettoFrames)>);
+
+impl SampleSink for OfPerfetto {
+    fn sample(&mut self, tables: &SampleTables, sample: &Sample) -> io::Result<()> {
+        let thread = &tables.threads[sample.thread as usize];
+        let frame = |frame: u32| {
+            let frame = &tables.frames[frame as usize];
+            let module = &tables.modules[frame.module as usize];
+            (module.path.clone(), module.build_id.clone(), Some(frame.name.clone()))
+        };
+        let mut frames: PerfettoFrames = tables.stacks.frames(sample.stack).map(frame).collect();
+        frames.reverse();
+        self.0.push((sample.time, thread.pid.0, thread.tid.0, sample.cpu.unwrap().0, frames));
+        Ok(())
+    }
+}
+
+#[test]
+fn samples_of_a_perfetto_trace_are_those_that_perfettos_own_classes_decode() {
+    let Some(corpus) = corpus() else { return };
+    let Some(python) = python_with(PERFETTO) else { return };
+    let name =
+        "microsoft__Microsoft-Performance-Tools-Linux-Android__perfetto_android12_cpuschedstack.pftrace";
+    let path = corpus.join("perfetto").join(name);
+    let decoded =
+        Command::new(&python).args(["-c", SAMPLES_BY_PERFETTOS_CLASSES]).arg(&path).run().exited(0).stdout;
+    let (samples, last) = decoded.trim_end().rsplit_once('\n').unwrap();
+    let mut want: Vec<(u64, i32, i32, u32, PerfettoFrames)> =
+        samples.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [lost, skipped]: [u64; 2] = serde_json::from_str(last).unwrap();
+    let input = Input::open(&path).unwrap();
+    let opened = open(&input).unwrap();
+    let mut found = OfPerfetto::default();
+    let reading = opened.samples().unwrap().read(&mut found).unwrap();
+    assert!(found.0.is_sorted_by_key(|sample| sample.0), "samples come in the order of time");
+    want.sort();
+    found.0.sort();
+    assert_eq!((found.0.len(), reading.losses.lost), (want.len(), lost + skipped));
+    let packets = 7_977;
+    assert_eq!(want.len() as u64 + skipped + 2_777, packets, "the packets of the trace");
+    for (found, want) in found.0.iter().zip(&want) {
+        assert_eq!((found.0, found.1, found.2, found.3), (want.0, want.1, want.2, want.3));
+        assert_eq!(found.4.len(), want.4.len(), "{found:?}\n{want:?}");
+        for (found, want) in found.4.iter().zip(&want.4) {
+            assert_eq!((&found.0, &found.1), (&want.0, &want.1));
+            assert!(want.2.is_none() || found.2 == want.2, "{found:?} {want:?}");
+        }
+    }
 }

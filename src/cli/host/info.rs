@@ -19,8 +19,8 @@ use crate::formats::video_time;
 use crate::formats::{Damage, OpenError, ReadReport, input_files};
 use crate::inspect::container::{self, ContainerReport};
 use crate::inspect::{
-    self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport, SamplesReport,
-    ThreadReport, VideoReport,
+    self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport, SampleCounts,
+    SamplesReport, ThreadReport, VideoReport,
 };
 use crate::measure::{Deadline, FrameSummary, Launch, LaunchType};
 use crate::text::{byte_size, utc_time};
@@ -200,6 +200,9 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
         writeln!(out, "  only Perfetto outputs can hold: {packets}")?;
     }
     writeln!(out, "  threads known: {}, processes: {}", recording.thread_count, recording.process_count)?;
+    if let Some(samples) = &recording.samples {
+        print_sample_counts(out, samples)?;
+    }
     print_launches(out, recording)?;
     print_frames(out, &recording.frames)?;
     print_problems(out, &recording.report)
@@ -331,9 +334,15 @@ fn print_method_trace(out: &mut dyn Write, trace: &MethodTraceReport) -> io::Res
 }
 
 fn print_samples(out: &mut dyn Write, report: &SamplesReport) -> io::Result<()> {
-    let samples = &report.samples;
     writeln!(out, "  format: {}", report.format)?;
     writeln!(out, "  clock: {}", report.clock)?;
+    print_sample_counts(out, &report.samples)?;
+    print_list(out, report.facts.iter().map(|(key, value)| format!("  {key}: {value}")))?;
+    print_problems(out, &report.report)
+}
+
+/// Prints the samples of a file in numbers.
+fn print_sample_counts(out: &mut dyn Write, samples: &SampleCounts) -> io::Result<()> {
     let throttled = match samples.throttled {
         0 => String::new(),
         times => format!(", sampling was throttled {times} times"),
@@ -359,7 +368,7 @@ fn print_samples(out: &mut dyn Write, report: &SamplesReport) -> io::Result<()> 
         "  functions: {}, stacks: {}; {:.1} % of the samples lie in a function without a symbol",
         samples.functions, samples.stacks, samples.unsymbolised_percent
     )?;
-    writeln!(out, "  threads: {}", samples.threads.len())?;
+    writeln!(out, "  sampled threads: {}", samples.threads.len())?;
     let mut threads: Vec<&SampleThread> = samples.threads.iter().collect();
     threads.sort_by_key(|thread| Reverse(thread.samples));
     let line = |thread: &SampleThread| {
@@ -369,9 +378,7 @@ fn print_samples(out: &mut dyn Write, report: &SamplesReport) -> io::Result<()> 
             thread.samples, thread.tid, thread.pid
         )
     };
-    print_list(out, threads.into_iter().map(line))?;
-    print_list(out, report.facts.iter().map(|(key, value)| format!("  {key}: {value}")))?;
-    print_problems(out, &report.report)
+    print_list(out, threads.into_iter().map(line))
 }
 
 /// Prints the time range, and what is irregular, noteworthy or damaged.

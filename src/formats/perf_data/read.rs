@@ -8,9 +8,11 @@ use super::bytes::{Bytes, lossy};
 use super::features::{self, FileSymbols, FileType, feature};
 use super::file::PerfFile;
 use super::records::{Layouts, PerfRecord, RecordWalk, record_type};
-use super::resolver::{KERNEL_PATH, Map, Resolver};
+use super::resolver::{Map, Resolver};
 use crate::formats::Damage;
-use crate::formats::samples::{Sample, SampleCollector, SampleReading, SampleSink, SampleTables};
+use crate::formats::samples::{
+    KERNEL_PATH, Sample, SampleCollector, SampleReading, SampleSink, SampleTables,
+};
 use crate::ids::{Pid, Tid};
 use crate::progress::{self, Pass};
 

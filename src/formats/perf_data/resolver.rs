@@ -13,10 +13,10 @@ use rustc_hash::FxHashMap;
 use super::bytes::Bytes;
 use super::features::{FileSymbols, FileType};
 use super::records::RawSample;
-use crate::formats::samples::{FrameIndex, FrameKind, SampleModule, SampleTables, readable};
+use crate::formats::samples::{
+    FrameIndex, FrameKind, KERNEL_PATH, SampleModule, SampleTables, is_java_method, readable,
+};
 
-/// The path of the kernel itself.
-pub(super) const KERNEL_PATH: &str = "[kernel.kallsyms]";
 /// Parts of the names of files that simpleperf makes for the symbols of methods that were compiled while they
 /// ran: by the app, and by the process that apps are forked from.
 const JIT_APP_FILE: &str = "jit_app_cache:";
@@ -312,13 +312,8 @@ fn is_jit_file(path: &str) -> bool {
 }
 
 fn kind_of(path: &str, place: &ResolvedAddress) -> FrameKind {
-    const COMPILED: [&str; 4] = [".oat", ".odex", ".dex", ".vdex"];
-    let is_method = |name: &[u8]| name.contains(&b'.') && !name.contains(&b'(') && !name.starts_with(b"_Z");
-    if place.role.is_java || COMPILED.iter().any(|end| path.ends_with(end)) && is_method(&place.symbol) {
-        FrameKind::Java
-    } else {
-        FrameKind::Native
-    }
+    let is_java = place.role.is_java || is_java_method(path, &place.symbol);
+    if is_java { FrameKind::Java } else { FrameKind::Native }
 }
 
 /// Hides the code of ART beside frames of Java. `entries` are innermost first.

@@ -31,9 +31,12 @@ pub(crate) mod trace_packet {
     pub(crate) const SYSTEM_INFO: u32 = 45;
     pub(crate) const PACKAGES_LIST: u32 = 47;
     pub(crate) const COMPRESSED_PACKETS: u32 = 50;
+    pub(crate) const STREAMING_PROFILE_PACKET: u32 = 54;
     pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
     pub(crate) const TRACE_PACKET_DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
+    pub(crate) const MODULE_SYMBOLS: u32 = 61;
+    pub(crate) const PERF_SAMPLE: u32 = 66;
     pub(crate) const GPU_MEM_TOTAL_EVENT: u32 = 71;
     pub(crate) const FRAME_TIMELINE_EVENT: u32 = 76;
     pub(crate) const TRUSTED_PID: u32 = 79;
@@ -429,7 +432,89 @@ pub(crate) mod debug_annotation {
 /// `InternedData`.
 pub(crate) mod interned_data {
     pub(crate) const EVENT_NAMES: u32 = 2;
+    pub(crate) const FUNCTION_NAMES: u32 = 5;
+    pub(crate) const FRAMES: u32 = 6;
+    pub(crate) const CALLSTACKS: u32 = 7;
+    pub(crate) const BUILD_IDS: u32 = 16;
+    pub(crate) const MAPPING_PATHS: u32 = 17;
+    pub(crate) const MAPPINGS: u32 = 19;
     pub(crate) const KERNEL_SYMBOLS: u32 = 26;
+}
+
+/// `Callstack`.
+pub(crate) mod callstack {
+    pub(crate) const FRAME_IDS: u32 = 2;
+}
+
+/// `Frame`.
+pub(crate) mod frame {
+    pub(crate) const FUNCTION_NAME_ID: u32 = 2;
+    pub(crate) const MAPPING_ID: u32 = 3;
+    pub(crate) const REL_PC: u32 = 4;
+    pub(crate) const KIND: u32 = 7;
+}
+
+/// `Mapping`.
+pub(crate) mod mapping {
+    pub(crate) const BUILD_ID: u32 = 2;
+    pub(crate) const PATH_STRING_IDS: u32 = 7;
+}
+
+/// `ModuleSymbols`.
+pub(crate) mod module_symbols {
+    pub(crate) const PATH: u32 = 1;
+    pub(crate) const BUILD_ID: u32 = 2;
+    pub(crate) const ADDRESS_SYMBOLS: u32 = 3;
+}
+
+/// `AddressSymbols`.
+pub(crate) mod address_symbols {
+    pub(crate) const ADDRESS: u32 = 1;
+    pub(crate) const LINES: u32 = 2;
+}
+
+/// `Line`.
+pub(crate) mod line {
+    pub(crate) const FUNCTION_NAME: u32 = 1;
+}
+
+/// `PerfSample`.
+pub(crate) mod perf_sample {
+    pub(crate) const CPU: u32 = 1;
+    pub(crate) const PID: u32 = 2;
+    pub(crate) const TID: u32 = 3;
+    pub(crate) const CALLSTACK_IID: u32 = 4;
+    pub(crate) const TIMEBASE_COUNT: u32 = 6;
+    pub(crate) const UNWIND_ERROR: u32 = 16;
+    pub(crate) const KERNEL_RECORDS_LOST: u32 = 17;
+    pub(crate) const SAMPLE_SKIPPED_REASON: u32 = 18;
+    pub(crate) const PRODUCER_EVENT: u32 = 19;
+}
+
+/// `PerfSampleDefaults`.
+pub(crate) mod perf_sample_defaults {
+    pub(crate) const TIMEBASE: u32 = 1;
+}
+
+/// `PerfEvents.Timebase`.
+pub(crate) mod perf_events_timebase {
+    pub(crate) const PERIOD: u32 = 1;
+    pub(crate) const FREQUENCY: u32 = 2;
+    pub(crate) const TRACEPOINT: u32 = 3;
+    pub(crate) const COUNTER: u32 = 4;
+    pub(crate) const RAW_EVENT: u32 = 5;
+    pub(crate) const NAME: u32 = 10;
+}
+
+/// `PerfEvents.Tracepoint`.
+pub(crate) mod perf_events_tracepoint {
+    pub(crate) const NAME: u32 = 1;
+}
+
+/// `StreamingProfilePacket`.
+pub(crate) mod streaming_profile_packet {
+    pub(crate) const CALLSTACK_IID: u32 = 1;
+    pub(crate) const TIMESTAMP_DELTA_US: u32 = 2;
 }
 
 /// `EventName`.
@@ -458,6 +543,7 @@ pub(crate) mod trace_attributes_attribute {
 /// `TracePacketDefaults`.
 pub(crate) mod trace_packet_defaults {
     pub(crate) const TRACK_EVENT_DEFAULTS: u32 = 11;
+    pub(crate) const PERF_SAMPLE_DEFAULTS: u32 = 12;
     pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
 }
 
@@ -636,6 +722,18 @@ pub(crate) mod flow_direction {
 pub(crate) mod instant_event_scope {
     pub(crate) const GLOBAL: u64 = 1;
     pub(crate) const PROCESS: u64 = 2;
+}
+
+/// `PerfSample.SampleSkipReason`.
+pub(crate) mod perf_sample_sample_skip_reason {
+    pub(crate) const NOT_IN_SCOPE: u64 = 4;
+}
+
+/// `Frame.Kind`.
+pub(crate) mod frame_kind {
+    pub(crate) const KERNEL: u64 = 2;
+    pub(crate) const INTERPRETED: u64 = 3;
+    pub(crate) const JIT: u64 = 4;
 }
 
 /// `FieldDescriptorProto.Type`.

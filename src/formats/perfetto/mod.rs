@@ -4,6 +4,7 @@
 //! messages and the wire format.
 
 mod bundle;
+mod callstacks;
 mod counter_packets;
 mod event_decoder;
 pub(crate) mod event_table;
@@ -11,6 +12,9 @@ pub(crate) mod fields;
 mod frame_timeline;
 pub(crate) mod packet_types;
 pub(crate) mod packets;
+#[cfg(test)]
+mod perf_sample_tests;
+mod perf_samples;
 mod read;
 pub(crate) mod scan;
 pub mod trace_config;

@@ -11,12 +11,14 @@ use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
 use super::fields::{ftrace_event, trace_packet};
 use super::frame_timeline::PlacedFrame;
 use super::packets::{PacketIndex, TraceStreams, method_trace_payload, unpack};
+use super::perf_samples::{PerfettoSamples, SAMPLE_PACKETS};
 use super::track_clocks::{MachineClocks, machine_clock};
 use super::track_event_order::{PlacedTrackEvent, TrackEventCursor};
 use super::track_events::{self, TrackEvents};
 use super::track_table::INPUTS_TRACK;
 use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::input::Input;
+use crate::formats::samples::SampleRecording;
 use crate::formats::spill::RELEASE_BYTES;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{
@@ -37,6 +39,8 @@ pub struct PerfettoRecording<'a> {
     unpacked: ReadReport,
     /// Whether packets hold method traces. They are copied out when they are asked for.
     has_method_traces: bool,
+    /// Whether packets hold samples.
+    has_samples: bool,
 }
 
 /// Opens `input` as a Perfetto trace.
@@ -83,7 +87,8 @@ impl<'a> PerfettoRecording<'a> {
             facts: None,
         };
         let has_method_traces = !index.method_traces.is_empty();
-        PerfettoRecording { streams, head, unpacked, has_method_traces }
+        let has_samples = SAMPLE_PACKETS.iter().any(|kind| index.types.count_of(*kind) > 0);
+        PerfettoRecording { streams, head, unpacked, has_method_traces, has_samples }
     }
 }
 
@@ -114,6 +119,12 @@ impl Recording for PerfettoRecording<'_> {
         }
         let index = PacketIndex::new(&self.streams, &mut ReadReport::default());
         index.method_traces.iter().map(|packet| method_trace(packet)).collect()
+    }
+
+    fn samples(&self) -> Option<Box<dyn SampleRecording + '_>> {
+        let PerfettoRecording { streams, unpacked, .. } = self;
+        let samples = || PerfettoSamples { recording: self, streams, unpacked };
+        self.has_samples.then(|| Box::new(samples()) as Box<dyn SampleRecording + '_>)
     }
 
     fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {

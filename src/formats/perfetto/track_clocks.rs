@@ -150,9 +150,18 @@ impl CustomClocks {
         }
     }
 
+    /// The time for the timestamp `ts` of a packet, of a clock of the machine or of the writer.
+    pub(super) fn packet_time(&mut self, sequence: u64, id: u64, ts: u64) -> Option<MachineTime> {
+        if id < FIRST_CUSTOM_CLOCK {
+            Some(MachineTime { clock: id, ns: ts })
+        } else {
+            self.machine_time(sequence, id, ts)
+        }
+    }
+
     /// The time for the timestamp `ts` of a packet. `None` if no snapshot has introduced the clock. Must be
     /// called once for each timestamp, in order.
-    pub(super) fn machine_time(&mut self, sequence: u64, id: u64, ts: u64) -> Option<MachineTime> {
+    fn machine_time(&mut self, sequence: u64, id: u64, ts: u64) -> Option<MachineTime> {
         let clock = self.0.get_mut(&key(sequence, id))?;
         let ticks = ts.saturating_mul(clock.unit);
         let own = match &mut clock.last {

@@ -15,7 +15,7 @@ use super::fields::{
 };
 use super::frame_timeline::{FramePackets, Frames};
 use super::packets::TraceStreams;
-use super::track_clocks::{CustomClocks, FIRST_CUSTOM_CLOCK, MachineClocks, MachineTime, number};
+use super::track_clocks::{CustomClocks, MachineClocks, MachineTime, number};
 use super::track_event_order::{SortedTrackEvents, TrackEventSorter};
 use super::track_table::{DescribedThread, PerfettoTrackKey, TrackTable, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
@@ -197,13 +197,8 @@ impl<'a> TrackEventReader<'a, '_> {
         }
         // A clock whose timestamps are differences advances with every packet. A snapshot sets it.
         let id = packet.clock.or(clock).unwrap_or(builtin_clock::BOOTTIME);
-        let time = packet.timestamp.filter(|_| packet.snapshot.is_none()).and_then(|ts| {
-            if id < FIRST_CUSTOM_CLOCK {
-                Some(MachineTime { clock: id, ns: ts })
-            } else {
-                self.custom.machine_time(packet.sequence, id, ts)
-            }
-        });
+        let timestamp = packet.timestamp.filter(|_| packet.snapshot.is_none());
+        let time = timestamp.and_then(|ts| self.custom.packet_time(packet.sequence, id, ts));
         if let Some(event) = packet.event {
             self.event(packet.sequence, time, event);
         }

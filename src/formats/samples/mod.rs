@@ -46,7 +46,7 @@ pub struct SampleFrame {
 }
 
 /// A file with code: a library, a program, the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct SampleModule {
     /// The path on the recorded machine; `[kernel.kallsyms]` for the kernel, empty where it is not known.
     pub path: String,
@@ -63,6 +63,20 @@ impl SampleModule {
         }
     }
 }
+
+/// The path of the kernel itself.
+pub(crate) const KERNEL_PATH: &str = "[kernel.kallsyms]";
+
+/// Whether a symbol of a file is a method of Java: the file holds compiled methods, or their DEX code, and the
+/// name is not that of a function of C++.
+pub(crate) fn is_java_method(path: &str, symbol: &[u8]) -> bool {
+    const COMPILED: [&str; 6] = [".oat", ".odex", ".dex", ".vdex", ".jar", ".apk"];
+    let is_method = symbol.contains(&b'.') && !symbol.contains(&b'(') && !symbol.starts_with(b"_Z");
+    is_method && (COMPILED.iter().any(|end| path.ends_with(end)) || path.contains(JIT_MEMORY))
+}
+
+/// A part of the name of the memory to which ART compiles methods while they run.
+const JIT_MEMORY: &str = "jit-cache";
 
 /// The event type whose samples simpleperf's `--trace-offcpu` takes where a thread stops running.
 pub(crate) const SCHED_SWITCH: &str = "sched:sched_switch";
@@ -202,6 +216,28 @@ pub trait SampleRecording {
     /// # Errors
     /// Those of `sink`. Faults of the file are in the report.
     fn read(&self, sink: &mut dyn SampleSink) -> io::Result<SampleReading>;
+}
+
+impl<T: SampleRecording + ?Sized> SampleRecording for &T {
+    fn format(&self) -> String {
+        (**self).format()
+    }
+
+    fn clock(&self) -> Clock {
+        (**self).clock()
+    }
+
+    fn clock_pair(&self) -> Option<(u64, u64)> {
+        (**self).clock_pair()
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        (**self).facts()
+    }
+
+    fn read(&self, sink: &mut dyn SampleSink) -> io::Result<SampleReading> {
+        (**self).read(sink)
+    }
 }
 
 /// A sink that only counts: the tables hold the counts.

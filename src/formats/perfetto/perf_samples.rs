@@ -1,0 +1,573 @@
+//! Reads the samples of a Perfetto trace: those of the data source `linux.perf` (`PerfSample`), which
+//! Android's ProfilingManager records too, and those of Chrome's sampling profiler
+//! (`StreamingProfilePacket`).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::io;
+
+use rustc_hash::FxHashMap;
+
+use super::callstacks::{CallstackResolver, InternedCallstacks};
+use super::fields::{
+    builtin_clock, perf_events_timebase as timebase, perf_events_tracepoint, perf_sample,
+    perf_sample_defaults, perf_sample_sample_skip_reason as skip_reason, sequence_flags,
+    streaming_profile_packet as streaming, thread_descriptor, trace_packet, trace_packet_defaults,
+};
+use super::packets::{PacketIndex, TraceStreams};
+use super::track_clocks::{CustomClocks, MachineClocks, MachineTime, number};
+use super::track_table::{DescribedThread, described_thread};
+use super::wire::read::{WireValue, append_numbers, fields, last_value};
+use crate::clock::Clock;
+use crate::formats::samples::{
+    NO_STACK, Sample, SampleCollector, SampleEvent, SampleRate, SampleReading, SampleRecording, SampleSink,
+    measures_time,
+};
+use crate::formats::{Event, EventType, Order, ProcessInfo, ReadReport, Recording, Sink, ThreadInfo};
+use crate::ids::{Cpu, Pid, Tid};
+use crate::progress::{self, Pass};
+
+/// The types of packets that samples are read from.
+pub(super) const SAMPLE_PACKETS: [u32; 2] =
+    [trace_packet::PERF_SAMPLE, trace_packet::STREAMING_PROFILE_PACKET];
+
+/// So many samples wait until all earlier ones have come: CPUs write their packets in turns.
+const WINDOW_SAMPLES: usize = 1 << 16;
+/// The most event types that are kept apart. Those behind them are taken for one.
+const MAX_EVENTS: usize = 4096;
+
+/// The counters of the enum `PerfEvents.Counter`, in its order, with the names that perf gives them.
+const COUNTERS: [&str; 21] = [
+    "unknown",
+    "cpu-clock",
+    "page-faults",
+    "task-clock",
+    "context-switches",
+    "cpu-migrations",
+    "minor-faults",
+    "major-faults",
+    "alignment-faults",
+    "emulation-faults",
+    "cpu-cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branch-instructions",
+    "branch-misses",
+    "bus-cycles",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+    "ref-cycles",
+    "dummy",
+];
+/// The event type of samples whose trace does not name it: Android 11 wrote no defaults.
+const UNNAMED_EVENT: &str = "perf_sample";
+/// The event type of Chrome's sampling profiler.
+const STREAMING_EVENT: &str = "chrome_sample";
+
+/// The samples of a Perfetto trace.
+pub(super) struct PerfettoSamples<'r, 'a> {
+    /// The recording that the samples stand beside.
+    pub(super) recording: &'r dyn Recording,
+    pub(super) streams: &'r TraceStreams<'a>,
+    /// The damage that was found while packets were decompressed.
+    pub(super) unpacked: &'r ReadReport,
+}
+
+impl SampleRecording for PerfettoSamples<'_, '_> {
+    fn format(&self) -> String {
+        "samples of a Perfetto trace".to_owned()
+    }
+
+    fn clock(&self) -> Clock {
+        self.recording.head().clock
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn read(&self, sink: &mut dyn SampleSink) -> io::Result<SampleReading> {
+        let head = self.recording.head();
+        let streams = self.streams;
+        let mut report = self.unpacked.clone();
+        let index = PacketIndex::new(streams, &mut report);
+        let mut names = ThreadNames::default();
+        index.send_names(&mut names)?;
+        let symbols: Vec<&[u8]> = streams
+            .packets()
+            .filter_map(|packet| Some(last_value(packet.body, trace_packet::MODULE_SYMBOLS)?.bytes()))
+            .collect();
+        let mut reader = SamplePacketReader {
+            clocks: MachineClocks::new(head.clock, &head.snapshots),
+            custom: CustomClocks::default(),
+            sequences: HashMap::new(),
+            resolver: CallstackResolver::new(&symbols),
+            collector: SampleCollector::default(),
+            threads: FxHashMap::default(),
+            events: HashMap::new(),
+            names,
+            waiting: BinaryHeap::new(),
+            number: 0,
+            counts: SkippedCounts::default(),
+        };
+        reader.collector.reading.report = report;
+        reader.read_packets(streams, sink)?;
+        let unnamed = reader.finish(sink)?;
+        self.name_threads(unnamed)
+    }
+}
+
+impl PerfettoSamples<'_, '_> {
+    /// Names the threads that the trace does not list by the names that its kernel events have.
+    fn name_threads(&self, mut reading: SampleReading) -> io::Result<SampleReading> {
+        let unnamed = reading.tables.threads.iter().filter(|thread| thread.name.is_empty());
+        let mut names = ThreadNames {
+            wanted: unnamed.map(|thread| (thread.tid, String::new())).collect(),
+            ..ThreadNames::default()
+        };
+        if names.wanted.is_empty() {
+            return Ok(reading);
+        }
+        self.recording.read(Order::Any, &mut names)?;
+        for thread in reading.tables.threads.iter_mut().filter(|thread| thread.name.is_empty()) {
+            thread.name = names.wanted.get(&thread.tid).cloned().unwrap_or_default();
+        }
+        Ok(reading)
+    }
+}
+
+/// Collects the names of threads.
+#[derive(Default)]
+struct ThreadNames {
+    /// Names of threads and of processes that the trace lists.
+    threads: FxHashMap<Tid, String>,
+    processes: FxHashMap<Pid, String>,
+    /// The threads whose names kernel events are asked for.
+    wanted: FxHashMap<Tid, String>,
+}
+
+impl ThreadNames {
+    /// The name that the trace lists: a thread's, or that of the process for its main thread.
+    fn listed(&self, pid: Pid, tid: Tid) -> String {
+        let main = || self.processes.get(&pid).filter(|_| tid.0 == pid.0);
+        self.threads.get(&tid).or_else(main).cloned().unwrap_or_default()
+    }
+}
+
+impl Sink for ThreadNames {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+        if let Some(name) = thread.name.filter(|name| !name.is_empty()) {
+            self.threads.insert(thread.tid, String::from_utf8_lossy(name).into_owned());
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
+        if let Some(name) = process.name.filter(|name| !name.is_empty()) {
+            self.processes.insert(process.pid, String::from_utf8_lossy(name).into_owned());
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event<'_>, _: &EventType) -> io::Result<()> {
+        if let Some(comm) = event.comm
+            && let Some(name) = self.wanted.get_mut(&event.tid)
+            && name.as_bytes() != comm
+        {
+            *name = String::from_utf8_lossy(comm).into_owned();
+        }
+        Ok(())
+    }
+}
+
+/// Packets that say why there is no sample, and faults of samples.
+#[derive(Default)]
+struct SkippedCounts {
+    /// Samples that the profiler dropped.
+    skipped: u64,
+    /// Samples that a filter left out.
+    out_of_scope: u64,
+    /// How often the profiler stopped because it used too much of the machine.
+    stopped: u64,
+    /// Samples whose stack the profiler could not unwind to its end.
+    not_unwound: u64,
+    /// Samples that need packets which were lost.
+    unreadable: u64,
+    /// Samples without a time.
+    timeless: u64,
+}
+
+/// The rate and the name of a sequence's samples.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+struct Timebase {
+    name: String,
+    frequency: u64,
+    period: u64,
+}
+
+impl Timebase {
+    /// Reads a `PerfSampleDefaults`.
+    fn new(defaults: &[u8]) -> Timebase {
+        let message = last_value(defaults, perf_sample_defaults::TIMEBASE).map_or(&[][..], WireValue::bytes);
+        let text = |message, field| {
+            last_value(message, field).map(|text| String::from_utf8_lossy(text.bytes()).into_owned())
+        };
+        let tracepoint = last_value(message, timebase::TRACEPOINT).map(WireValue::bytes);
+        let tracepoint = tracepoint.and_then(|point| text(point, perf_events_tracepoint::NAME));
+        let counter = number(message, timebase::COUNTER);
+        let counter = counter.and_then(|number| COUNTERS.get(usize::try_from(number).ok()?));
+        let raw = last_value(message, timebase::RAW_EVENT).map(|_| "raw event".to_owned());
+        let name = tracepoint
+            .map(|name| name.replace('/', ":"))
+            .or_else(|| counter.map(|name| (*name).to_owned()))
+            .or_else(|| text(message, timebase::NAME).filter(|name| !name.is_empty()))
+            .or(raw)
+            .unwrap_or_else(|| COUNTERS[1].to_owned());
+        Timebase {
+            name,
+            frequency: number(message, timebase::FREQUENCY).unwrap_or(0),
+            period: number(message, timebase::PERIOD).unwrap_or(0),
+        }
+    }
+
+    fn event(&self) -> SampleEvent {
+        let rate = match (self.period, self.frequency) {
+            (1.., _) => SampleRate::Period(self.period),
+            (0, 1..) => SampleRate::Hz(self.frequency),
+            (0, 0) => SampleRate::Unknown,
+        };
+        let is_time = measures_time(&self.name) && rate != SampleRate::Unknown;
+        SampleEvent { is_time, rate, name: self.name.clone(), ..SampleEvent::default() }
+    }
+}
+
+/// The state of a packet sequence.
+#[derive(Default)]
+struct SampledSequence<'a> {
+    is_valid: bool,
+    clock: Option<u64>,
+    interned: InternedCallstacks<'a>,
+    timebase: Option<Timebase>,
+    /// Index of the event type of the samples, once there is one.
+    event: Option<u32>,
+    streaming_event: Option<u32>,
+    /// The thread of streaming samples, and the time to which their differences add, µs of MONOTONIC.
+    thread: Option<DescribedThread>,
+    reference_us: u64,
+    /// By CPU: the last value of the counter that takes the samples.
+    counted: HashMap<Cpu, u64>,
+}
+
+impl SampledSequence<'_> {
+    fn clear(&mut self) {
+        let SampledSequence { thread, reference_us, counted, .. } = std::mem::take(self);
+        *self =
+            SampledSequence { is_valid: true, thread, reference_us, counted, ..SampledSequence::default() };
+    }
+}
+
+/// The fields of a packet that concern samples.
+#[derive(Default)]
+struct SamplePacketParts<'a> {
+    sequence: u64,
+    timestamp: Option<u64>,
+    clock: Option<u64>,
+    flags: u64,
+    is_cleared: bool,
+    is_after_loss: bool,
+    interned: Option<&'a [u8]>,
+    defaults: Option<&'a [u8]>,
+    snapshot: Option<&'a [u8]>,
+    thread: Option<&'a [u8]>,
+    sample: Option<&'a [u8]>,
+    streaming: Option<&'a [u8]>,
+}
+
+impl<'a> SamplePacketParts<'a> {
+    fn new(packet: &'a [u8]) -> SamplePacketParts<'a> {
+        let mut parts = SamplePacketParts::default();
+        for (field, value) in fields(packet) {
+            match field {
+                trace_packet::TRUSTED_PACKET_SEQUENCE_ID => parts.sequence = value.number(),
+                trace_packet::TIMESTAMP => parts.timestamp = Some(value.number()),
+                trace_packet::TIMESTAMP_CLOCK_ID => parts.clock = Some(value.number()),
+                trace_packet::SEQUENCE_FLAGS => parts.flags = value.number(),
+                trace_packet::INCREMENTAL_STATE_CLEARED => parts.is_cleared = value.number() != 0,
+                trace_packet::PREVIOUS_PACKET_DROPPED => parts.is_after_loss = value.number() != 0,
+                trace_packet::INTERNED_DATA => parts.interned = Some(value.bytes()),
+                trace_packet::TRACE_PACKET_DEFAULTS => parts.defaults = Some(value.bytes()),
+                trace_packet::CLOCK_SNAPSHOT => parts.snapshot = Some(value.bytes()),
+                trace_packet::THREAD_DESCRIPTOR => parts.thread = Some(value.bytes()),
+                trace_packet::PERF_SAMPLE => parts.sample = Some(value.bytes()),
+                trace_packet::STREAMING_PROFILE_PACKET => parts.streaming = Some(value.bytes()),
+                _ => {}
+            }
+        }
+        parts.is_cleared |= parts.flags & sequence_flags::INCREMENTAL_STATE_CLEARED != 0;
+        parts
+    }
+}
+
+/// A sample that waits, by its time and its place in the file.
+type WaitingSample = Reverse<(u64, u64, PackedSample)>;
+
+/// The rest of a sample: thread, event type, stack, CPU and period.
+type PackedSample = (u32, u32, u32, Option<Cpu>, u64);
+
+struct SamplePacketReader<'a> {
+    clocks: MachineClocks,
+    custom: CustomClocks,
+    sequences: HashMap<u64, SampledSequence<'a>>,
+    resolver: CallstackResolver<'a>,
+    collector: SampleCollector,
+    threads: FxHashMap<(Pid, Tid), u32>,
+    events: HashMap<Timebase, u32>,
+    names: ThreadNames,
+    waiting: BinaryHeap<WaitingSample>,
+    /// Number of samples so far.
+    number: u64,
+    counts: SkippedCounts,
+}
+
+impl<'a> SamplePacketReader<'a> {
+    fn read_packets(&mut self, streams: &'a TraceStreams<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+        let _pass = Pass::begin("reading samples", streams.byte_len());
+        for packet in streams.packets() {
+            progress::advance(packet.body.len() as u64);
+            self.packet(&SamplePacketParts::new(packet.body), sink)?;
+        }
+        Ok(())
+    }
+
+    fn packet(&mut self, packet: &SamplePacketParts<'a>, sink: &mut dyn SampleSink) -> io::Result<()> {
+        let state = self.sequences.entry(packet.sequence).or_default();
+        if packet.is_cleared {
+            state.clear();
+        } else if packet.is_after_loss {
+            state.is_valid = false;
+        }
+        if let Some(defaults) = packet.defaults {
+            state.clock = number(defaults, trace_packet_defaults::TIMESTAMP_CLOCK_ID);
+            let of_samples = last_value(defaults, trace_packet_defaults::PERF_SAMPLE_DEFAULTS);
+            state.timebase = of_samples.map(|defaults| Timebase::new(defaults.bytes()));
+            state.event = None;
+        }
+        if let Some(interned) = packet.interned {
+            state.interned.learn(interned);
+        }
+        if let Some(thread) = packet.thread {
+            state.thread = described_thread(thread);
+            state.reference_us = number(thread, thread_descriptor::REFERENCE_TIMESTAMP_US).unwrap_or(0);
+        }
+        let clock = packet.clock.or(state.clock).unwrap_or(builtin_clock::BOOTTIME);
+        let needs_state = packet.flags & sequence_flags::NEEDS_INCREMENTAL_STATE != 0;
+        let is_readable = state.is_valid || !needs_state;
+        if let Some(snapshot) = packet.snapshot {
+            self.custom.learn(packet.sequence, snapshot);
+        }
+        // A clock whose timestamps are differences advances with every packet that can be read.
+        let timestamp = packet.timestamp.filter(|_| packet.snapshot.is_none() && is_readable);
+        let time = timestamp.and_then(|ts| self.custom.packet_time(packet.sequence, clock, ts));
+        match (packet.sample, packet.streaming) {
+            (Some(sample), _) => self.perf_sample(packet.sequence, time, is_readable, sample, sink),
+            (None, Some(streaming)) if is_readable => self.streaming(packet.sequence, streaming, sink),
+            (None, Some(_)) => {
+                self.counts.unreadable += 1;
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Reads a `PerfSample`: a sample, or the reason why there is none.
+    fn perf_sample(
+        &mut self,
+        sequence: u64,
+        time: Option<MachineTime>,
+        is_readable: bool,
+        message: &'a [u8],
+        sink: &mut dyn SampleSink,
+    ) -> io::Result<()> {
+        let mut cpu = None;
+        let mut pid = Pid::default();
+        let mut tid = Tid::default();
+        let mut callstack = None;
+        let mut counted = None;
+        let mut skipped = None;
+        let mut is_sample = true;
+        let mut is_not_unwound = false;
+        for (field, value) in fields(message) {
+            match field {
+                perf_sample::CPU => cpu = Some(Cpu(value.number() as u32)),
+                perf_sample::PID => pid = Pid(value.int32()),
+                perf_sample::TID => tid = Tid(value.int32()),
+                perf_sample::CALLSTACK_IID => callstack = Some(value.number()),
+                perf_sample::TIMEBASE_COUNT => counted = Some(value.number()),
+                perf_sample::UNWIND_ERROR => is_not_unwound = value.number() != 0,
+                perf_sample::SAMPLE_SKIPPED_REASON => skipped = Some(value.number()),
+                perf_sample::KERNEL_RECORDS_LOST => {
+                    let lost = &mut self.collector.reading.losses.lost;
+                    *lost = lost.saturating_add(value.number());
+                    is_sample = false;
+                }
+                perf_sample::PRODUCER_EVENT => {
+                    self.counts.stopped += 1;
+                    is_sample = false;
+                }
+                _ => {}
+            }
+        }
+        if !is_sample {
+            return Ok(());
+        }
+        if !is_readable {
+            self.counts.unreadable += 1;
+            return Ok(());
+        }
+        let Some(state) = self.sequences.get_mut(&sequence) else { return Ok(()) };
+        // The counter counts the events of a CPU, also those of samples that are left out.
+        let before = cpu.zip(counted).and_then(|(cpu, count)| state.counted.insert(cpu, count));
+        match skipped {
+            Some(skip_reason::NOT_IN_SCOPE) => {
+                self.counts.out_of_scope += 1;
+                return Ok(());
+            }
+            Some(_) => {
+                self.counts.skipped += 1;
+                return Ok(());
+            }
+            None => {}
+        }
+        let Some(time) = time else {
+            self.counts.timeless += 1;
+            return Ok(());
+        };
+        self.counts.not_unwound += u64::from(is_not_unwound);
+        let tables = &mut self.collector.reading.tables;
+        let stack = callstack.map_or(NO_STACK, |iid| self.resolver.stack(tables, &mut state.interned, iid));
+        let event = match state.event {
+            Some(event) => event,
+            None => {
+                let timebase = state
+                    .timebase
+                    .clone()
+                    .unwrap_or_else(|| Timebase { name: UNNAMED_EVENT.to_owned(), ..Timebase::default() });
+                *state.event.insert(event_of(&mut self.events, &mut tables.events, &timebase))
+            }
+        };
+        let event_type = &tables.events[event as usize];
+        let period = match event_type.rate {
+            SampleRate::Period(period) => period,
+            SampleRate::Hz(hz) if event_type.is_time => 1_000_000_000 / hz.max(1),
+            SampleRate::Hz(_) => counted.map_or(1, |count| count.saturating_sub(before.unwrap_or(0))),
+            SampleRate::Unknown => 1,
+        };
+        let time = self.clocks.convert(time);
+        let thread = self.thread(pid, tid);
+        self.push(Sample { time, thread, event, stack, cpu, period }, sink)
+    }
+
+    /// Reads a `StreamingProfilePacket`: the samples of one thread, each with the time since the one before.
+    fn streaming(&mut self, sequence: u64, message: &'a [u8], sink: &mut dyn SampleSink) -> io::Result<()> {
+        let mut callstacks = Vec::new();
+        let mut deltas = Vec::new();
+        for (field, value) in fields(message) {
+            match field {
+                streaming::CALLSTACK_IID => append_numbers(&mut callstacks, value),
+                streaming::TIMESTAMP_DELTA_US => append_numbers(&mut deltas, value),
+                _ => {}
+            }
+        }
+        self.counts.timeless += callstacks.len().saturating_sub(deltas.len()) as u64;
+        let Some(state) = self.sequences.get_mut(&sequence) else { return Ok(()) };
+        let Some(thread) = state.thread else {
+            self.counts.unreadable += callstacks.len() as u64;
+            return Ok(());
+        };
+        let tables = &mut self.collector.reading.tables;
+        let event = *state.streaming_event.get_or_insert_with(|| {
+            let timebase = Timebase { name: STREAMING_EVENT.to_owned(), ..Timebase::default() };
+            event_of(&mut self.events, &mut tables.events, &timebase)
+        });
+        let mut samples = Vec::new();
+        for (at, delta) in deltas.iter().enumerate() {
+            state.reference_us = state.reference_us.wrapping_add(*delta);
+            let Some(iid) = callstacks.get(at) else { continue };
+            let ns = state.reference_us.saturating_mul(1_000);
+            samples.push((ns, self.resolver.stack(tables, &mut state.interned, *iid)));
+        }
+        let thread = self.thread(thread.pid.unwrap_or_default(), thread.tid);
+        for (ns, stack) in samples {
+            let time = self.clocks.convert(MachineTime { clock: builtin_clock::MONOTONIC, ns });
+            self.push(Sample { time, thread, event, stack, cpu: None, period: 1 }, sink)?;
+        }
+        Ok(())
+    }
+
+    fn thread(&mut self, pid: Pid, tid: Tid) -> u32 {
+        if let Some(thread) = self.threads.get(&(pid, tid)) {
+            return *thread;
+        }
+        let index = self.collector.add_thread(pid, tid, self.names.listed(pid, tid));
+        self.threads.insert((pid, tid), index);
+        index
+    }
+
+    /// Takes a sample; the oldest one that waits is passed on when too many do.
+    fn push(&mut self, sample: Sample, sink: &mut dyn SampleSink) -> io::Result<()> {
+        let Sample { time, thread, event, stack, cpu, period } = sample;
+        self.waiting.push(Reverse((time, self.number, (thread, event, stack, cpu, period))));
+        self.number += 1;
+        if self.waiting.len() > WINDOW_SAMPLES { self.pass_on(sink) } else { Ok(()) }
+    }
+
+    fn pass_on(&mut self, sink: &mut dyn SampleSink) -> io::Result<()> {
+        let Some(Reverse((time, _, (thread, event, stack, cpu, period)))) = self.waiting.pop() else {
+            return Ok(());
+        };
+        self.collector.take(Sample { time, thread, event, stack, cpu, period }, sink)
+    }
+
+    fn finish(mut self, sink: &mut dyn SampleSink) -> io::Result<SampleReading> {
+        while !self.waiting.is_empty() {
+            self.pass_on(sink)?;
+        }
+        let SkippedCounts { skipped, out_of_scope, stopped, not_unwound, unreadable, timeless } = self.counts;
+        let losses = &mut self.collector.reading.losses;
+        losses.lost = losses.lost.saturating_add(skipped).saturating_add(unreadable).saturating_add(timeless);
+        losses.throttled = stopped;
+        let report = &mut self.collector.reading.report;
+        let missing = self.resolver.missing;
+        let lines = [
+            (skipped, "samples were dropped by the profiler, which could not read or unwind them in time"),
+            (unreadable, "samples depend on packets that were lost, and are not read"),
+            (timeless, "samples have no time, and are not read"),
+            (out_of_scope, "samples are of processes that the profiler was told to leave out"),
+            (not_unwound, "samples have an incomplete stack: the profiler could not unwind it to its end"),
+            (missing, "callstacks, frames or mappings are missing in the trace"),
+        ];
+        let lines = lines.iter().filter(|(count, _)| *count > 0);
+        report.notes.extend(lines.map(|(count, what)| format!("{count} {what}")));
+        let unrelated: BTreeMap<u64, u64> = std::mem::take(&mut self.clocks.unrelated).into_iter().collect();
+        for (clock, count) in unrelated {
+            report.irregular.push(format!(
+                "{count} times of samples are of clock {clock}, which no snapshot relates to the others"
+            ));
+        }
+        self.collector.finish(sink)
+    }
+}
+
+/// The index of the event type of a timebase; a new one is added.
+fn event_of(known: &mut HashMap<Timebase, u32>, events: &mut Vec<SampleEvent>, timebase: &Timebase) -> u32 {
+    if let Some(event) = known.get(timebase) {
+        return *event;
+    }
+    if events.len() < MAX_EVENTS {
+        events.push(timebase.event());
+    }
+    let event = events.len() as u32 - 1;
+    known.insert(timebase.clone(), event);
+    event
+}
