@@ -17,12 +17,16 @@ pub enum FormatId {
     SystraceHtml,
     /// The text of ftrace or atrace.
     FtraceText,
+    /// A profile of the Firefox profiler.
+    GeckoProfile,
     /// Chrome's JSON trace format.
     ChromeJson,
     /// A video of the screen with the times of its frames.
     ScreenVideo,
     /// The output of strace.
     Strace,
+    /// Folded stacks.
+    FoldedStacks,
 }
 
 impl FormatId {
@@ -36,15 +40,20 @@ impl FormatId {
             FormatId::SimpleperfReport => "simpleperf report",
             FormatId::SystraceHtml => "systrace HTML",
             FormatId::FtraceText => "ftrace text",
+            FormatId::GeckoProfile => "Firefox profile",
             FormatId::ChromeJson => "Chrome JSON",
             FormatId::ScreenVideo => "screen video",
             FormatId::Strace => "strace text",
+            FormatId::FoldedStacks => "folded stacks",
         }
     }
 
     /// Whether files of this format hold samples and nothing else.
     pub fn holds_samples(self) -> bool {
-        matches!(self, FormatId::PerfData | FormatId::SimpleperfReport)
+        matches!(
+            self,
+            FormatId::PerfData | FormatId::SimpleperfReport | FormatId::GeckoProfile | FormatId::FoldedStacks
+        )
     }
 
     /// Whether files of this format hold the text of ftrace, as systrace's pages do.

@@ -10,7 +10,8 @@ use super::format_id::{FormatId, UnreadFile};
 use super::input::{DETECTION_BYTES, Input};
 use super::recording::{FormatError, OpenedInput};
 use super::{
-    art_method, chrome_json, ftrace_text, perf_data, perfetto, screen_video, simpleperf_report, strace, trace_dat,
+    art_method, chrome_json, folded_stacks, ftrace_text, gecko_profile, perf_data, perfetto, screen_video,
+    simpleperf_report, strace, trace_dat,
 };
 
 /// One format that is read: a row of [`FORMATS`].
@@ -37,10 +38,12 @@ pub static FORMATS: &[InputFormat] = &[
     },
     InputFormat { id: FormatId::ScreenVideo, detect: screen_video::detect, open: screen_video::open },
     InputFormat { id: FormatId::Perfetto, detect: perfetto::detect, open: perfetto::open },
+    InputFormat { id: FormatId::GeckoProfile, detect: gecko_profile::detect, open: gecko_profile::open },
     InputFormat { id: FormatId::ChromeJson, detect: chrome_json::detect, open: chrome_json::open },
     InputFormat { id: FormatId::SystraceHtml, detect: ftrace_text::detect_html, open: ftrace_text::open },
     InputFormat { id: FormatId::FtraceText, detect: ftrace_text::detect, open: ftrace_text::open },
     InputFormat { id: FormatId::Strace, detect: strace::detect, open: strace::open },
+    InputFormat { id: FormatId::FoldedStacks, detect: folded_stacks::detect, open: folded_stacks::open },
 ];
 
 /// The row of a format.
@@ -66,7 +69,6 @@ const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
     ),
     (b"FLR\0", trace("a recording of Java Flight Recorder", "open it with JDK Mission Control")),
     (b"\xc1\x1f\xfc\xc1", trace("a CTF trace (LTTng)", "open it with babeltrace2 or Trace Compass")),
-    (b"{\"meta\"", trace("a profile of the Firefox profiler", "open it at profiler.firefox.com")),
     (
         ZIP_MAGIC,
         no_trace("a zip archive", "`tracebridge info` lists the traces in it; name one: ARCHIVE//MEMBER"),
@@ -178,7 +180,9 @@ mod tests {
             (b"\0\0\0\x18ftypmp42\0\0\0\0isommp42", "screen video"),
             (b"\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
             (b"\x0a\0\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
+            (b"{\"meta\":{\"version\":24,\"interval\":1}}", "Firefox profile"),
             (b"{\"traceEvents\":[]}", "Chrome JSON"),
+            (b"main;a;b 3\nmain;a 1\n", "folded stacks"),
             (b"\n     [ {\"ph\": \"X\"}", "Chrome JSON"),
             (b"# tracer: nop\n#\n", "ftrace text"),
             (b"\n# tracer: nop\n#\n", "ftrace text"),

@@ -251,7 +251,8 @@ for packet in trace.packet:
             name = '%s+0x%x' % (path.rsplit('/')[-1] or '[unknown]', frame.rel_pc)
         mangled = name.startswith(('_Z', '_R', '__dl_'))
         shown.append([path, build_ids.get(mapping.build_id, b'').hex(), None if mangled else name])
-    print(json.dumps([boottime(packet.timestamp), sample.pid, sample.tid, sample.cpu, shown]))
+    pid, tid = (number - (number >> 31 << 32) for number in (sample.pid, sample.tid))
+    print(json.dumps([boottime(packet.timestamp), pid, tid, sample.cpu, shown]))
 print(json.dumps([lost, skipped]))
 "#;
 
@@ -306,6 +307,44 @@ fn samples_of_a_perfetto_trace_are_those_that_perfettos_own_classes_decode() {
         for (found, want) in found.4.iter().zip(&want.4) {
             assert_eq!((&found.0, &found.1), (&want.0, &want.1));
             assert!(want.2.is_none() || found.2 == want.2, "{found:?} {want:?}");
+        }
+    }
+}
+
+/// The rows of a profile as functions, each with its weight without and with its callees.
+fn rows(trace: &Path) -> Vec<(String, u64, u64)> {
+    let json = support::tracebridge().args(["profile", "--json"]).arg(trace).run().exited(0).json();
+    let rows = json["rows"].as_array().unwrap().iter().map(|row| {
+        let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        let name = text("name");
+        let class = text("class");
+        let is_method = !class.is_empty() && !text("file").ends_with(&class) && class != "[unknown]";
+        let number = |key: &str| row[key].as_u64().unwrap();
+        let name = if is_method { format!("{class}.{name}") } else { name };
+        (name, number("weight_exclusive"), number("weight_inclusive"))
+    });
+    rows.collect()
+}
+
+#[test]
+fn folded_stacks_and_firefox_profiles_read_back_have_the_same_top_functions() {
+    let dir = support::tempdir();
+    for name in ["perf_display_bitmaps.data", "simpleperf-task-clock.trace", "sleep.data"] {
+        let Some(trace) = file(name) else { return };
+        let want = rows(&trace);
+        for (flag, written) in [("--folded", "x.folded"), ("--firefox", "x.json")] {
+            let written = dir.path().join(written);
+            support::tracebridge().args(["profile"]).arg(&trace).arg(flag).arg(&written).run().exited(0);
+            let found = rows(&written);
+            for figure in [|row: &(String, u64, u64)| row.1, |row: &(String, u64, u64)| row.2] {
+                let top = |rows: &[(String, u64, u64)]| {
+                    let mut top: Vec<_> = rows.iter().map(|row| (figure(row), row.0.clone())).collect();
+                    top.sort_by(|a, b| b.cmp(a));
+                    top.truncate(20);
+                    top
+                };
+                assert_eq!(top(&found), top(&want), "{name} {flag}");
+            }
         }
     }
 }

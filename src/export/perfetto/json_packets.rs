@@ -15,10 +15,10 @@ use rustc_hash::FxHasher;
 use super::super::Out;
 use super::packet::packet;
 use crate::formats::ReadReport;
-use crate::formats::chrome_json::json::{JsonText, Value, elements, float, integer, members};
 use crate::formats::chrome_json::{
     ChromeJsonTrace, Id, IdScope, InstantScope, JsonEvent, JsonProcess, JsonThread, ThreadKey,
 };
+use crate::formats::json::{JsonText, Value, elements, float, integer, members};
 use crate::formats::perfetto::fields::{
     debug_annotation, flow_direction, instant_event_scope, legacy_event, process_descriptor,
     thread_descriptor, trace_packet, track_descriptor, track_event, track_event_type,

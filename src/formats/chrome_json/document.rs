@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use super::event::{Id, JsonEvent, JsonProcess, JsonThread, ThreadKey};
-use super::json::{JsonText, Value, elements, float, integer, member, members};
 use super::order::{OrderBuilder, TimeOrder};
 use super::walk::{EventWalk, WalkedEvent};
 use crate::clock::{Clock, Snapshots};
 use crate::formats::input::Input;
+use crate::formats::json::{JsonText, Value, elements, float, integer, member, members};
 use crate::formats::{Damage, FormatId, Head, ReadReport};
 use crate::progress;
 

@@ -1,6 +1,6 @@
 //! One event of a Chrome JSON trace.
 
-use super::json::{Fault, JsonText, Scanner, Value, integer, nanoseconds};
+use crate::formats::json::{Fault, JsonText, Scanner, Value, integer, nanoseconds};
 
 /// A process id, a thread id or the id of a flow or of asynchronous slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -132,7 +132,7 @@ impl<'a> JsonEvent<'a> {
             b"id" => self.id = id(value).map(|id| (IdScope::Unscoped, id)).or(self.id),
             b"id2" => {
                 let Value::Object(object) = value else { return };
-                for (name, value) in super::json::members(object) {
+                for (name, value) in crate::formats::json::members(object) {
                     let scope = match name.raw() {
                         b"local" => IdScope::Local,
                         b"global" => IdScope::Global,
@@ -204,7 +204,7 @@ fn id(value: Value<'_>) -> Option<Id<'_>> {
     match value {
         Value::Number(number) => match integer(number) {
             Some(number) => i64::try_from(number).ok().map(Id::Number),
-            None => super::json::float(number).map(|number| Id::Number(number as i64)),
+            None => crate::formats::json::float(number).map(|number| Id::Number(number as i64)),
         },
         Value::Text(text) if !text.is_empty() => Some(Id::Text(text.raw())),
         _ => None,

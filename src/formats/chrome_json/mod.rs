@@ -10,7 +10,7 @@
 
 mod document;
 mod event;
-pub(crate) mod json;
+
 mod order;
 mod push;
 mod slices;
@@ -20,8 +20,8 @@ pub use self::document::ChromeJsonTrace;
 pub use self::event::{Id, IdScope, InstantScope, JsonEvent, JsonProcess, JsonThread, ThreadKey};
 
 use super::input::Input;
+use super::json::{Scanner, Value};
 use super::{FormatError, OpenedInput, Order, ReadReport, Sink};
-use json::{Scanner, Value};
 use std::io;
 
 /// So many bytes at the start of a file show whether it holds events.

@@ -11,8 +11,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::Mutex;
 
 use super::event::JsonEvent;
-use super::json::Scanner;
 use super::walk::{EventWalk, WalkedEvent};
+use crate::formats::json::Scanner;
 
 /// The most events of a run. Their places take 12 MiB.
 const RUN_EVENTS: usize = 512 << 10;

@@ -7,8 +7,8 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use super::document::ChromeJsonTrace;
 use super::event::{IdScope, InstantScope, JsonEvent, ThreadKey};
-use super::json::{JsonText, Value, float, integer, members};
 use super::slices::{AsyncSlices, FlowBinding, JsonSliceRow, OpenJsonSlices, SliceEnd, flow_of};
+use crate::formats::json::{JsonText, Value, float, integer, members};
 use crate::formats::{
     CounterValue, Damage, Flow, Head, Order, ProcessInfo, ReadReport, Recording, Sink, ThreadInfo, Track,
     TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner,

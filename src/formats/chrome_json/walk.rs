@@ -4,8 +4,8 @@
 //! out the end of the array where it was ended itself, and puts a comma behind the last event.
 
 use super::event::JsonEvent;
-use super::json::{Fault, JsonText, Scanner, Value};
 use crate::formats::Damage;
+use crate::formats::json::{Fault, JsonText, Scanner, Value};
 
 /// So many damaged places are told one by one; the others are counted.
 const MAX_REPORTED_PLACES: u64 = 16;

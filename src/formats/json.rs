@@ -22,6 +22,11 @@ impl<'a> JsonText<'a> {
         self.raw.is_empty()
     }
 
+    /// The text; what is no UTF-8 is replaced.
+    pub(crate) fn to_text(self) -> String {
+        String::from_utf8_lossy(&self.bytes()).into_owned()
+    }
+
     /// The text. What is no UTF-8 stays as it is; a lone surrogate becomes U+FFFD.
     pub(crate) fn bytes(self) -> Cow<'a, [u8]> {
         match memchr::memchr(b'\\', self.raw) {
@@ -258,6 +263,60 @@ pub(crate) fn elements(array: &[u8]) -> impl Iterator<Item = Value<'_>> {
     })
 }
 
+/// The members of an object, and whether the text ends inside of it. An object or an array that is cut is the
+/// rest of the text.
+pub(crate) fn members_of_cut(object: &[u8]) -> (Vec<(JsonText<'_>, Value<'_>)>, bool) {
+    let mut scanner = Scanner::new(object, 0);
+    let mut all = Vec::new();
+    if !scanner.skip(b'{') {
+        return (all, true);
+    }
+    loop {
+        let name = match scanner.member_name() {
+            Ok(Some(name)) => name,
+            Ok(None) => return (all, false),
+            Err(_) => return (all, true),
+        };
+        let (value, is_cut) = value_or_rest(&mut scanner);
+        all.extend(value.map(|value| (name, value)));
+        if is_cut {
+            return (all, true);
+        }
+    }
+}
+
+/// The elements of an array, as [`members_of_cut`] has the members of an object.
+pub(crate) fn elements_of_cut(array: &[u8]) -> (Vec<Value<'_>>, bool) {
+    let mut scanner = Scanner::new(array, 0);
+    let mut all = Vec::new();
+    if !scanner.skip(b'[') {
+        return (all, true);
+    }
+    loop {
+        scanner.skip(b',');
+        if scanner.peek() == Some(b']') {
+            return (all, false);
+        }
+        let (value, is_cut) = value_or_rest(&mut scanner);
+        all.extend(value);
+        if is_cut {
+            return (all, true);
+        }
+    }
+}
+
+/// The next value, and whether the text ends inside of it.
+fn value_or_rest<'a>(scanner: &mut Scanner<'a>) -> (Option<Value<'a>>, bool) {
+    let first = scanner.peek();
+    let rest = &scanner.data[scanner.at..];
+    match (scanner.value(), first) {
+        (Ok(value), _) => (Some(value), false),
+        (Err(Fault::Cut), Some(b'{')) => (Some(Value::Object(rest)), true),
+        (Err(Fault::Cut), Some(b'[')) => (Some(Value::Array(rest)), true),
+        (Err(_), _) => (None, true),
+    }
+}
+
 /// The member `name` of an object.
 pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<Value<'a>> {
     members(object).find(|(text, _)| text.raw() == name.as_bytes()).map(|(_, value)| value)
@@ -459,6 +518,19 @@ mod tests {
         assert_eq!(names, [b"a", b"b", b"c"]);
         assert_eq!(member(object, "b"), Some(Value::Array(br#"[1, {"x": "}]"}]"#)));
         assert_eq!(elements(b"[1, 2, ]").count(), 2);
+    }
+
+    #[test]
+    fn of_a_cut_text_the_whole_members_and_the_rest_come() {
+        let text = br#"{"a": 1, "b": [1, {"c": 2}, {"d": 3"#;
+        let (members, is_cut) = members_of_cut(text);
+        let names: Vec<&[u8]> = members.iter().map(|(name, _)| name.raw()).collect();
+        assert_eq!((names, is_cut), (vec![&b"a"[..], b"b"], true));
+        let Value::Array(array) = members[1].1 else { panic!("{members:?}") };
+        let (elements, is_cut) = elements_of_cut(array);
+        assert_eq!((elements.len(), is_cut), (3, true));
+        assert_eq!(elements[2], Value::Object(br#"{"d": 3"#));
+        assert_eq!(elements_of_cut(b"[1, 2]").1, false);
     }
 
     #[test]
