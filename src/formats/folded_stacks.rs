@@ -245,7 +245,7 @@ impl<'a> FoldedReader<'a> {
         let module = match named.module.is_empty() {
             true => 0,
             false => *self.modules.entry(named.module).or_insert_with_key(|path| {
-                tables.modules.push(SampleModule { path: path.clone(), build_id: String::new() });
+                tables.modules.push(SampleModule { path: path.clone(), ..SampleModule::default() });
                 tables.modules.len() as u32 - 1
             }),
         };

@@ -37,6 +37,8 @@ pub mod simpleperf_report;
 mod sink;
 mod spill;
 pub mod strace;
+pub(crate) mod symbolize;
+pub mod symbols;
 mod text_lines;
 pub mod trace_dat;
 pub mod unpack_budget;

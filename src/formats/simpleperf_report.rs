@@ -413,7 +413,7 @@ impl ReportReader<'_, '_> {
         let tables = &mut self.collector.reading.tables;
         let module = *self.modules.entry(file_id).or_insert_with(|| {
             let path = text(file.map_or(&[], |file| file.path));
-            tables.modules.push(SampleModule { path, build_id: String::new() });
+            tables.modules.push(SampleModule { path, ..SampleModule::default() });
             tables.modules.len() as u32 - 1
         });
         let path = &tables.modules[module as usize].path;

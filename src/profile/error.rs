@@ -72,6 +72,21 @@ pub enum ProfileError {
         /// The path as given.
         name: String,
     },
+    /// A directory with symbols cannot be read, or has none.
+    #[error("--symbols {0}")]
+    Symbols(#[source] io::Error),
+    /// The directories hold no file with symbols.
+    #[error(
+        "--symbols: none of the files there is an ELF file or a symbol file of Breakpad: name the directory with \
+         the libraries as they were built"
+    )]
+    NoSymbols,
+    /// Symbols were given for a method trace.
+    #[error("{name}: holds method calls, which have their names: leave --symbols out")]
+    SymbolsForCalls {
+        /// The path as given.
+        name: String,
+    },
     /// The mapping file cannot be used.
     #[error("{name}: {source}")]
     Mapping {

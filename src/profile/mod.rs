@@ -22,6 +22,7 @@ mod text_style;
 use self::print::ProfilePrinter;
 use self::profile_run::{ProfileInput, ProfileRun, check_outputs, open_earlier, open_inputs};
 use crate::formats::input::Input;
+use crate::formats::symbols::SymbolDirectory;
 
 pub use error::{DrawError, ProfileError};
 pub use profile_run::{ProfileOutput, ProfileReport};
@@ -40,6 +41,13 @@ pub fn run(request: &ProfileRequest, output: &mut ProfileOutput<'_>) -> Result<P
     )?;
     let mapping =
         request.mapping.as_deref().map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;
+    let symbols = match request.symbols.as_slice() {
+        [] => None,
+        paths => Some(SymbolDirectory::open(paths).map_err(ProfileError::Symbols)?),
+    };
+    if symbols.as_ref().is_some_and(SymbolDirectory::is_empty) {
+        return Err(ProfileError::NoSymbols);
+    }
     let inputs = open_inputs(&request.traces, request.unpack_limit, true, output)?;
     let earlier_input = match &request.earlier {
         Some(path) => Some(open_earlier(path, request.unpack_limit, true, output)?),
@@ -55,11 +63,12 @@ pub fn run(request: &ProfileRequest, output: &mut ProfileOutput<'_>) -> Result<P
     let mut printer = ProfilePrinter::new(several);
     let mut report = ProfileReport::default();
     for input in &inputs {
-        let opened = ProfileInput::read(input, request, output, &mut report)?;
+        let opened = ProfileInput::read(input, request, symbols.as_ref(), output, &mut report)?;
         let profile = ProfileRun::new(request, input, opened.source(), mapping.as_ref(), output)?;
         let calls = match &earlier_input {
             Some(earlier_input) => {
-                let opened = ProfileInput::read(earlier_input, request, output, &mut report)?;
+                let opened =
+                    ProfileInput::read(earlier_input, request, symbols.as_ref(), output, &mut report)?;
                 let earlier =
                     ProfileRun::new(request, earlier_input, opened.source(), mapping.as_ref(), output)?;
                 check_same_figures(&earlier, &profile)?;

@@ -15,6 +15,7 @@ use super::rows::ProfileRows;
 use super::source::{ProfileSource, SampleProfile};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, TracedThread};
 use crate::formats::input::Input;
+use crate::formats::symbols::SymbolDirectory;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, FormatId, InputSet, OpenedInput, ReadReport, files_of, open_all_with_copies};
 use crate::ids::Pid;
@@ -395,10 +396,14 @@ impl<'i> ProfileInput<'i> {
     pub(super) fn read(
         input: &'i Input,
         request: &ProfileRequest,
+        symbols: Option<&SymbolDirectory>,
         output: &mut ProfileOutput<'_>,
         report: &mut ProfileReport,
     ) -> Result<ProfileInput<'i>, ProfileError> {
         if !formats::identify(input).is_ok_and(|format| format != FormatId::MethodTrace) {
+            if symbols.is_some() {
+                return Err(ProfileError::SymbolsForCalls { name: input.name.clone() });
+            }
             return Ok(ProfileInput::Calls(Box::new(output.read(input, report)?)));
         }
         let opened = formats::open(input)?;
@@ -406,7 +411,7 @@ impl<'i> ProfileInput<'i> {
             let format = formats::identify(input).unwrap_or(FormatId::PerfData);
             return Err(ProfileError::NoMethodTrace { name: input.name.clone(), format });
         };
-        let samples = SampleProfile::read(recording.as_ref(), input, request)?;
+        let samples = SampleProfile::read(recording.as_ref(), input, request, symbols)?;
         *report |= output.report_reading(input, &samples.report);
         Ok(ProfileInput::Samples(Box::new(samples)))
     }

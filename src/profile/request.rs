@@ -15,6 +15,8 @@ pub struct ProfileRequest {
     pub earlier: Option<PathBuf>,
     /// A mapping file of R8 or ProGuard.
     pub mapping: Option<PathBuf>,
+    /// Directories with the symbols of functions that samples name by their address.
+    pub symbols: Vec<PathBuf>,
     /// The user's limit on what each file may unpack to.
     pub unpack_limit: UnpackLimit,
     /// The clock to sort, draw and cut by: [`CPU`](crate::formats::art_method::CPU) or

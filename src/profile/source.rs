@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use rustc_hash::FxHashMap;
+
 use super::count::call_stacks::{CallEvent, ThreadCallEvents, call_events};
 use super::count::flat::FlatProfile;
 use super::count::sample_tree::{OFF_CPU, SampleKey, SampleSum, SampleSums, WEIGHT, flat_of, tree_of};
@@ -18,6 +20,8 @@ use crate::formats::samples::{
     FrameKind, NO_STACK, SampleEvent, SampleFrame, SampleRate, SampleReading, SampleRecording, SampleTables,
     SampleThread,
 };
+use crate::formats::symbolize::symbolize;
+use crate::formats::symbols::SymbolDirectory;
 use crate::ids::Pid;
 
 /// The data of a profile, with the facts that all outputs share.
@@ -224,6 +228,7 @@ impl SampleProfile {
         recording: &dyn SampleRecording,
         input: &Input,
         request: &ProfileRequest,
+        symbols: Option<&SymbolDirectory>,
     ) -> Result<SampleProfile, ProfileError> {
         let needs_order = request.files.speedscope.is_some() || request.files.firefox.is_some();
         let mut sums = SampleSums {
@@ -231,8 +236,11 @@ impl SampleProfile {
             in_order: needs_order.then(Vec::new),
             ..SampleSums::default()
         };
-        let SampleReading { tables, losses, mut report } =
+        let SampleReading { mut tables, losses, mut report } =
             recording.read(&mut sums).map_err(ProfileError::Print)?;
+        if let Some(symbols) = symbols {
+            symbolize_sums(&mut tables, &mut sums, symbols, &mut report);
+        }
         let event = chosen_event(&tables.events, request.event.as_deref(), input)?;
         let weight = request.weight.unwrap_or_default();
         let rate = tables.events.get(event).map(|event| (event.is_time, event.rate));
@@ -393,6 +401,48 @@ impl SampleProfile {
         }
         all
     }
+}
+
+/// Names the functions without a symbol, and says for how many samples that was of use.
+fn symbolize_sums(
+    tables: &mut SampleTables,
+    sums: &mut SampleSums,
+    symbols: &SymbolDirectory,
+    report: &mut ReadReport,
+) {
+    let before = unsymbolised_percent(tables, sums);
+    let symbolized = symbolize(tables, symbols);
+    let mut renumbered = FxHashMap::default();
+    for (key, sum) in sums.sums.drain() {
+        let key = SampleKey { stack: symbolized.stack(key.stack), ..key };
+        let together: &mut SampleSum = renumbered.entry(key).or_default();
+        together.count += sum.count;
+        together.period = together.period.saturating_add(sum.period);
+    }
+    sums.sums = renumbered;
+    for (key, _) in sums.in_order.iter_mut().flatten() {
+        key.stack = symbolized.stack(key.stack);
+    }
+    let after = unsymbolised_percent(tables, sums);
+    report.notes.push(format!(
+        "{after:.1} % of the samples lie in a function without a symbol, without --symbols {before:.1} %"
+    ));
+    report.notes.extend(symbolized.notes);
+    if symbols.is_partial() {
+        report.notes.push("--symbols: there are too many files, and not all of them are used".to_owned());
+    }
+}
+
+/// The share of the samples whose innermost function has no symbol, percent.
+fn unsymbolised_percent(tables: &SampleTables, sums: &SampleSums) -> f64 {
+    let has_symbol = |stack: u32| {
+        let innermost = tables.stacks.frames(stack).next();
+        innermost.is_some_and(|frame| tables.frames[frame as usize].has_symbol)
+    };
+    let all: u64 = sums.sums.values().map(|sum| sum.count).sum();
+    let unknown: u64 =
+        sums.sums.iter().filter(|(key, _)| !has_symbol(key.stack)).map(|(_, sum)| sum.count).sum();
+    if all == 0 { 0.0 } else { 100.0 * unknown as f64 / all as f64 }
 }
 
 /// The event type that is weighed: the requested one; else the first with samples of threads that run.

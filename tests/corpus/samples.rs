@@ -315,12 +315,8 @@ fn samples_of_a_perfetto_trace_are_those_that_perfettos_own_classes_decode() {
 fn rows(trace: &Path) -> Vec<(String, u64, u64)> {
     let json = support::tracebridge().args(["profile", "--json"]).arg(trace).run().exited(0).json();
     let rows = json["rows"].as_array().unwrap().iter().map(|row| {
-        let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
-        let name = text("name");
-        let class = text("class");
-        let is_method = !class.is_empty() && !text("file").ends_with(&class) && class != "[unknown]";
+        let name = row["name"].as_str().unwrap().to_owned();
         let number = |key: &str| row[key].as_u64().unwrap();
-        let name = if is_method { format!("{class}.{name}") } else { name };
         (name, number("weight_exclusive"), number("weight_inclusive"))
     });
     rows.collect()

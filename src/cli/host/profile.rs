@@ -96,6 +96,9 @@ pub struct ProfileArgs {
     /// Restore obfuscated names, inlined methods and lines from the mapping.txt of R8 or ProGuard
     #[arg(long, value_name = "FILE")]
     pub(super) mapping: Option<PathBuf>,
+    /// Name native functions of samples by the ELF files and Breakpad's symbols in DIR, matched by build id
+    #[arg(long, value_name = "DIR")]
+    pub(super) symbols: Vec<PathBuf>,
 
     /// Print the call tree from the threads down
     #[arg(long, help_heading = "Outputs")]
@@ -230,6 +233,7 @@ impl ProfileArgs {
             traces: self.traces,
             earlier,
             mapping: self.mapping,
+            symbols: self.symbols,
             unpack_limit: self.memory.limit(),
             clock: self.clock.map(ClockArg::index),
             event: self.event,

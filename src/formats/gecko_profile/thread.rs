@@ -236,7 +236,7 @@ impl<'t, 'a> FrameResolver<'t, 'a> {
         let file = self.func_files.get(func).and_then(|file| self.strings.get(*file as usize));
         let path = library.map(|library| library.path.clone()).or(located).or_else(|| Some(file?.to_text()));
         let build_id = library.map(|library| library.build_id.clone()).unwrap_or_default();
-        let module = SampleModule { path: path.unwrap_or_default(), build_id };
+        let module = SampleModule { path: path.unwrap_or_default(), build_id, has_offsets: false };
         let category =
             self.frame_categories.get(at).and_then(|category| self.categories.get(*category as usize));
         let kind = kind_of(category.map_or("", String::as_str), &module.path, name);
@@ -285,11 +285,17 @@ fn located(location: &str) -> (&str, Option<String>) {
     }
 }
 
+/// Whether a name may be that of a method of Java with its class.
+fn is_method_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '<' | '>' | '-');
+    name.contains('.') && name.chars().all(is_part)
+}
+
 /// The owner of a function's code, by the category that writers of profiles give it.
 fn kind_of(category: &str, path: &str, name: &str) -> FrameKind {
     match category {
         "Kernel" => FrameKind::Kernel,
-        "Java" | "DEX" | "OAT" | "JIT" | "Off-CPU Java" => FrameKind::Java,
+        "Java" | "DEX" | "OAT" | "JIT" if is_method_name(name) => FrameKind::Java,
         _ if is_java_method(path, name.as_bytes()) => FrameKind::Java,
         _ => FrameKind::Native,
     }

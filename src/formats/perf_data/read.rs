@@ -21,6 +21,8 @@ const CPU_MODE: u16 = 7;
 const KERNEL_MODE: u16 = 1;
 /// `PERF_RECORD_MISC_SWITCH_OUT`: the thread stops running.
 const SWITCH_OUT: u16 = 1 << 13;
+/// `PERF_RECORD_MISC_MMAP_BUILD_ID`: the record of a map has the build id of its file.
+const MAP_BUILD_ID: u16 = 1 << 14;
 /// simpleperf's bit in `prot` of a map whose file has the symbols of methods that were compiled while they
 /// ran (`PROT_JIT_SYMFILE_MAP`).
 const JIT_SYMBOLS: u32 = 0x4000;
@@ -151,9 +153,12 @@ impl PerfReader {
         let len = bytes.u64()?;
         let offset = bytes.u64()?;
         let mut prot = 0;
+        let mut build_id = None;
         if is_second_form {
-            // The device, the inode and its generation, or a build id.
-            bytes.take(24)?;
+            // The device, the inode and its generation; or the length of the build id, and the build id.
+            let identity = bytes.take(24)?;
+            let id = identity.get(4..4 + usize::from(identity[0])).filter(|id| !id.is_empty());
+            build_id = id.filter(|_| record.misc & MAP_BUILD_ID != 0);
             prot = bytes.u32()?;
             let _flags = bytes.u32()?;
         }
@@ -161,6 +166,9 @@ impl PerfReader {
         let end = start.saturating_add(len);
         if start == end {
             return None;
+        }
+        if let Some(id) = build_id {
+            self.resolver.add_build_id(&path, id);
         }
         let module = self.resolver.module(&mut self.collector.reading.tables, &path);
         let is_jit_symbols = prot & JIT_SYMBOLS != 0;

@@ -118,6 +118,14 @@ impl Resolver {
         self.files.push(file);
     }
 
+    /// Learns the build id of the file with a path, of which maps have told.
+    pub(super) fn add_build_id(&mut self, path: &str, id: &[u8]) {
+        let path = kernel_path(path);
+        if !self.build_ids.contains_key(path) {
+            self.build_ids.insert(path.to_owned(), data_encoding::HEXLOWER.encode(id));
+        }
+    }
+
     /// The index of the file with a path.
     pub(super) fn module(&mut self, tables: &mut SampleTables, path: &str) -> u32 {
         let path = kernel_path(path);
@@ -126,7 +134,9 @@ impl Resolver {
         }
         let module = tables.modules.len() as u32;
         let build_id = self.build_ids.get(path).cloned().unwrap_or_default();
-        tables.modules.push(SampleModule { path: path.to_owned(), build_id });
+        // Only where the recording has the file's symbols does it say how offsets become addresses.
+        let has_offsets = path != KERNEL_PATH && !self.file_by_path.contains_key(path);
+        tables.modules.push(SampleModule { path: path.to_owned(), build_id, has_offsets });
         self.modules.insert(path.to_owned(), module);
         self.file_of_module.push(self.file_by_path.get(path).copied());
         module

@@ -136,7 +136,7 @@ impl<'a> CallstackResolver<'a> {
         let address = number(message, frame::REL_PC).unwrap_or(0);
         let stated = number(message, frame::FUNCTION_NAME_ID).and_then(|id| interned.functions.get(&id));
         let stated = stated.copied().unwrap_or(b"");
-        let SampleModule { path, build_id } = &tables.modules[module as usize];
+        let SampleModule { path, build_id, .. } = &tables.modules[module as usize];
         let kind = match number(message, frame::KIND) {
             Some(frame_kind::KERNEL) => FrameKind::Kernel,
             Some(frame_kind::INTERPRETED | frame_kind::JIT) => FrameKind::Java,
@@ -167,7 +167,11 @@ impl<'a> CallstackResolver<'a> {
             }
             let parts = parts.iter().filter_map(|id| interned.paths.get(id)).copied();
             let build_id = number(message, mapping::BUILD_ID).and_then(|id| interned.build_ids.get(&id));
-            SampleModule { path: path_of(parts), build_id: hex_build_id(build_id.copied().unwrap_or(b"")) }
+            SampleModule {
+                path: path_of(parts),
+                build_id: hex_build_id(build_id.copied().unwrap_or(b"")),
+                has_offsets: false,
+            }
         });
         let index = *self.modules.entry(module).or_insert_with_key(|module| {
             tables.modules.push(module.clone());

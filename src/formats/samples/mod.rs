@@ -52,6 +52,9 @@ pub struct SampleModule {
     pub path: String,
     /// The build id in hexadecimal digits; empty where the recording does not state it.
     pub build_id: String,
+    /// Whether the addresses of frames without a symbol are offsets in the file. Otherwise they are virtual
+    /// addresses of the file.
+    pub has_offsets: bool,
 }
 
 impl SampleModule {
@@ -385,6 +388,18 @@ pub struct FrameIndex {
 }
 
 impl FrameIndex {
+    /// The frames that the tables have.
+    pub(crate) fn of_tables(tables: &SampleTables) -> FrameIndex {
+        let key = |frame: &SampleFrame| FrameKey {
+            symbol: if frame.has_symbol { frame.name.clone() } else { String::new() },
+            module: frame.module,
+            kind: frame.kind,
+            unknown_address: if frame.has_symbol { 0 } else { frame.address },
+        };
+        let known = tables.frames.iter().enumerate();
+        FrameIndex { known: known.map(|(number, frame)| (key(frame), number as u32)).collect() }
+    }
+
     /// The index of a frame; a new frame is added to `tables`. `address` is the address in the file, and
     /// `symbol` the readable name of the function, empty where it is not known.
     pub fn intern(

@@ -1,0 +1,239 @@
+//! Files with the symbols of programs and libraries: ELF files, and the texts of Breakpad. They are found in
+//! a directory by their contents, and belong to a file of a recording by their build id.
+//!
+//! A directory may be Android's `symbols/`, an app's `obj/local/`, `.build-id/` of a distribution, or any
+//! other with such files in it.
+
+mod address;
+mod breakpad;
+mod elf;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::mapped_file::MappedFile;
+
+pub(crate) use address::{FunctionNames, SymbolAddress};
+
+/// The most files that are looked at, and the deepest directories.
+const MAX_FILES: usize = 1 << 17;
+const MAX_DEPTH: usize = 64;
+/// So many bytes show what kind of file it is.
+const HEAD_BYTES: usize = 4096;
+
+/// The kind of a file with symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SymbolFileKind {
+    Elf,
+    Breakpad,
+}
+
+/// A file with symbols.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SymbolFile {
+    path: PathBuf,
+    kind: SymbolFileKind,
+    /// In hexadecimal digits; empty where the file has none.
+    build_id: String,
+    /// The name of the program or the library.
+    name: String,
+}
+
+/// How a file of a recording was found among files with symbols.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SymbolMatch {
+    /// These files have its build id.
+    BuildId(Vec<usize>),
+    /// The recording has no build id for it, and these files have its name.
+    NameAlone(Vec<usize>),
+    /// Files of its name have other build ids.
+    OtherBuildId,
+    /// No file has its build id or its name.
+    Missing,
+}
+
+/// The files with symbols in some directories.
+#[derive(Debug, Default)]
+pub struct SymbolDirectory {
+    files: Vec<SymbolFile>,
+    by_build_id: HashMap<String, Vec<usize>>,
+    by_name: HashMap<String, Vec<usize>>,
+    /// Whether there are more files than are looked at.
+    is_partial: bool,
+}
+
+impl SymbolDirectory {
+    /// Looks for files with symbols in these directories. A file is looked at itself.
+    ///
+    /// # Errors
+    /// Those of a named path that cannot be read. What cannot be read inside of it has no symbols.
+    pub fn open(paths: &[PathBuf]) -> io::Result<SymbolDirectory> {
+        let mut found = SymbolDirectory::default();
+        let mut looked_at = 0;
+        for path in paths {
+            let metadata = fs::metadata(path).map_err(|error| named(path, &error))?;
+            if !metadata.is_dir() {
+                found.look_at(path);
+                continue;
+            }
+            fs::read_dir(path).map_err(|error| named(path, &error))?;
+            let mut directories = vec![(path.clone(), 0)];
+            while let Some((directory, depth)) = directories.pop() {
+                let Ok(entries) = fs::read_dir(&directory) else { continue };
+                let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+                entries.sort();
+                for entry in entries {
+                    looked_at += 1;
+                    if looked_at > MAX_FILES {
+                        found.is_partial = true;
+                        return Ok(found);
+                    }
+                    // A link to a directory may lead back.
+                    let is_directory = fs::symlink_metadata(&entry).is_ok_and(|entry| entry.is_dir());
+                    if is_directory && depth < MAX_DEPTH {
+                        directories.push((entry, depth + 1));
+                    } else if fs::metadata(&entry).is_ok_and(|entry| entry.is_file()) {
+                        found.look_at(&entry);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The number of files with symbols.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether there is no file with symbols.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Whether there are more files than are looked at.
+    pub fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
+    fn look_at(&mut self, path: &Path) {
+        let Some(file) = identified(path) else { return };
+        let number = self.files.len();
+        if !file.build_id.is_empty() {
+            self.by_build_id.entry(file.build_id.clone()).or_default().push(number);
+        }
+        self.by_name.entry(file.name.clone()).or_default().push(number);
+        self.files.push(file);
+    }
+
+    /// The files with the symbols of a file of a recording.
+    pub(crate) fn find(&self, path: &str, build_id: &str) -> SymbolMatch {
+        let build_id = trimmed_build_id(build_id);
+        if let Some(files) = self.by_build_id.get(build_id).filter(|_| !build_id.is_empty()) {
+            return SymbolMatch::BuildId(files.clone());
+        }
+        let name = path.rsplit('/').next().unwrap_or("");
+        match self.by_name.get(name) {
+            Some(files) if build_id.is_empty() => SymbolMatch::NameAlone(files.clone()),
+            Some(_) => SymbolMatch::OtherBuildId,
+            None => SymbolMatch::Missing,
+        }
+    }
+
+    /// The functions at `addresses`, by the first of `files` that has one. The order is that of the addresses.
+    pub(crate) fn names(&self, files: &[usize], addresses: &[SymbolAddress]) -> Vec<Option<FunctionNames>> {
+        let mut names = vec![None; addresses.len()];
+        for file in files.iter().filter_map(|number| self.files.get(*number)) {
+            let open: Vec<usize> = (0..names.len()).filter(|at| names[*at].is_none()).collect();
+            if open.is_empty() {
+                break;
+            }
+            let Some(map) = mapped(&file.path) else { continue };
+            let asked: Vec<SymbolAddress> = open.iter().map(|at| addresses[*at]).collect();
+            let found = match file.kind {
+                SymbolFileKind::Elf => elf::names(&map, &asked),
+                SymbolFileKind::Breakpad => breakpad::names(&map, &asked),
+            };
+            for (at, name) in open.into_iter().zip(found) {
+                names[at] = name;
+            }
+        }
+        names
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn mapped(path: &Path) -> Option<MappedFile> {
+    let file = File::open(path).ok()?;
+    let is_empty = file.metadata().ok()?.len() == 0;
+    if is_empty { None } else { MappedFile::new(file, &path.display().to_string()).ok() }
+}
+
+/// What kind of file with symbols this is; `None` for other files.
+fn identified(path: &Path) -> Option<SymbolFile> {
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
+    let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if elf::detect(&head) {
+        let map = mapped(path)?;
+        let build_id = elf::build_id(&map)?;
+        let build_id = trimmed_build_id(&build_id).to_owned();
+        return Some(SymbolFile {
+            path: path.to_owned(),
+            kind: SymbolFileKind::Elf,
+            build_id,
+            name: file_name,
+        });
+    }
+    let module = breakpad::module(&head)?;
+    let build_id = trimmed_build_id(&module.build_id).to_owned();
+    let name = if module.name.is_empty() { file_name } else { module.name };
+    Some(SymbolFile { path: path.to_owned(), kind: SymbolFileKind::Breakpad, build_id, name })
+}
+
+/// A build id without the zeros that fill it up to 20 bytes in recordings. A Breakpad text without the whole
+/// id has its first 16 bytes.
+fn trimmed_build_id(build_id: &str) -> &str {
+    let mut id = build_id;
+    while let Some(rest) = id.strip_suffix("00") {
+        id = rest;
+    }
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BREAKPAD: &str = "MODULE Linux arm64 DDCCBBAA22114433556677889900AABB0 libx.so\n\
+        INFO CODE_ID AABBCCDD112233445566778899\nINLINE_ORIGIN 0 inlined()\nFUNC 1000 40 0 outer\n\
+        INLINE 0 5 0 0 1010 8\nFUNC m 2000 10 0 other\nPUBLIC 3000 0 last\n";
+
+    #[test]
+    fn a_file_is_found_by_its_build_id_and_by_its_name_alone_only_without_one() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("inside")).unwrap();
+        fs::write(dir.path().join("inside/x.sym"), BREAKPAD).unwrap();
+        fs::write(dir.path().join("text"), "no symbols").unwrap();
+        fs::write(dir.path().join("empty"), "").unwrap();
+        let found = SymbolDirectory::open(&[dir.path().to_owned()]).unwrap();
+        assert_eq!(found.len(), 1);
+        let by_id = found.find("/system/lib64/other.so", "aabbccdd11223344556677889900000000000000");
+        assert_eq!(by_id, SymbolMatch::BuildId(vec![0]), "zeros fill the id of the recording");
+        assert_eq!(found.find("/system/lib64/libx.so", ""), SymbolMatch::NameAlone(vec![0]));
+        assert_eq!(found.find("/system/lib64/libx.so", "0102"), SymbolMatch::OtherBuildId);
+        assert_eq!(found.find("/system/lib64/liby.so", ""), SymbolMatch::Missing);
+        let at = |address| SymbolAddress { address, is_offset: false };
+        let names = found.names(&[0], &[at(0x1012), at(0x1020), at(0x2001), at(0x2010), at(0x3005), at(0)]);
+        let name = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+        let expected =
+            [name(&["outer", "inlined()"]), name(&["outer"]), name(&["other"]), None, name(&["last"]), None];
+        assert_eq!(names, expected);
+        assert!(SymbolDirectory::open(&[dir.path().join("missing")]).is_err());
+    }
+}
