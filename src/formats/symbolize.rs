@@ -171,7 +171,7 @@ mod tests {
             let frames = tables.stacks.frames(result.stack(stack));
             frames.map(|frame| tables.frames[frame as usize].name.clone()).collect::<Vec<_>>()
         };
-        assert_eq!(names(whole), ["x+0x100", "leaf()", "caller", "main"]);
+        assert_eq!(names(whole), ["x+0x100", "inlined", "leaf()", "caller", "main"]);
         assert_eq!(names(again), ["caller", "main"]);
         assert_eq!(result.stack(NO_STACK), NO_STACK);
         assert_eq!(result.notes.len(), 1, "{:?}", result.notes);

@@ -242,6 +242,9 @@ impl SampleProfile {
             symbolize_sums(&mut tables, &mut sums, symbols, &mut report);
         }
         let event = chosen_event(&tables.events, request.event.as_deref(), input)?;
+        if request.event.is_none() {
+            report.notes.extend(events_left_out(&tables.events, event));
+        }
         let weight = request.weight.unwrap_or_default();
         let rate = tables.events.get(event).map(|event| (event.is_time, event.rate));
         if weight == SampleWeight::Time && !matches!(rate, Some((true, _) | (_, SampleRate::Hz(1..)))) {
@@ -401,6 +404,21 @@ impl SampleProfile {
         }
         all
     }
+}
+
+/// Names the event types whose samples are in no column.
+fn events_left_out(events: &[SampleEvent], chosen: usize) -> Option<String> {
+    let others = events.iter().enumerate().filter(|(n, event)| *n != chosen && !event.is_off_cpu);
+    let others = others.map(|(_, event)| event).filter(|event| event.samples > 0);
+    let names: Vec<String> =
+        others.map(|event| format!("{} ({} samples)", event.name, event.samples)).collect();
+    let weighed = &events.get(chosen)?.name;
+    (!names.is_empty()).then(|| {
+        format!(
+            "the samples of {weighed} are weighed; --event weighs those of another type: {}",
+            names.join(", ")
+        )
+    })
 }
 
 /// Names the functions without a symbol, and says for how many samples that was of use.

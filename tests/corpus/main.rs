@@ -13,6 +13,7 @@ mod perfetto;
 mod profile;
 mod report;
 mod round_trip;
+mod sample_profiles;
 mod samples;
 mod texts;
 mod trace_dat;

@@ -62,10 +62,29 @@ fn read(path: &Path) -> (Vec<ShownSample>, SampleReading) {
     (shown.0, reading)
 }
 
-fn file(name: &str) -> Option<PathBuf> {
+pub(crate) fn file(name: &str) -> Option<PathBuf> {
     let dir = corpus()?.join("simpleperf");
     let found = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     found.into_iter().find(|path| path.to_str().is_some_and(|path| path.ends_with(name)))
+}
+
+/// The samples of a file as `perf script` prints them: process and thread, time in ns, period, event.
+pub(crate) fn script_lines(path: &Path) -> Vec<(String, u64, u64, String)> {
+    #[derive(Default)]
+    struct Lines(Vec<(String, u64, u64, String)>);
+    impl SampleSink for Lines {
+        fn sample(&mut self, tables: &SampleTables, sample: &Sample) -> io::Result<()> {
+            let thread = &tables.threads[sample.thread as usize];
+            let event = tables.events[sample.event as usize].name.clone();
+            self.0.push((format!("{}/{}", thread.pid, thread.tid), sample.time, sample.period, event));
+            Ok(())
+        }
+    }
+    let input = Input::open(path).unwrap();
+    let opened = open(&input).unwrap();
+    let mut lines = Lines::default();
+    opened.samples().unwrap().read(&mut lines).unwrap();
+    lines.0
 }
 
 /// The samples of a text that simpleperf's report_sample.py has printed.
@@ -311,36 +330,40 @@ fn samples_of_a_perfetto_trace_are_those_that_perfettos_own_classes_decode() {
     }
 }
 
-/// The rows of a profile as functions, each with its weight without and with its callees.
-fn rows(trace: &Path) -> Vec<(String, u64, u64)> {
-    let json = support::tracebridge().args(["profile", "--json"]).arg(trace).run().exited(0).json();
-    let rows = json["rows"].as_array().unwrap().iter().map(|row| {
-        let name = row["name"].as_str().unwrap().to_owned();
-        let number = |key: &str| row[key].as_u64().unwrap();
-        (name, number("weight_exclusive"), number("weight_inclusive"))
-    });
-    rows.collect()
-}
-
 #[test]
-fn folded_stacks_and_firefox_profiles_read_back_have_the_same_top_functions() {
-    let dir = support::tempdir();
-    for name in ["perf_display_bitmaps.data", "simpleperf-task-clock.trace", "sleep.data"] {
-        let Some(trace) = file(name) else { return };
-        let want = rows(&trace);
-        for (flag, written) in [("--folded", "x.folded"), ("--firefox", "x.json")] {
-            let written = dir.path().join(written);
-            support::tracebridge().args(["profile"]).arg(&trace).arg(flag).arg(&written).run().exited(0);
-            let found = rows(&written);
-            for figure in [|row: &(String, u64, u64)| row.1, |row: &(String, u64, u64)| row.2] {
-                let top = |rows: &[(String, u64, u64)]| {
-                    let mut top: Vec<_> = rows.iter().map(|row| (figure(row), row.0.clone())).collect();
-                    top.sort_by(|a, b| b.cmp(a));
-                    top.truncate(20);
-                    top
-                };
-                assert_eq!(top(&found), top(&want), "{name} {flag}");
+fn a_file_cut_at_200_places_or_changed_in_one_byte_is_an_error_or_read_in_part() {
+    let Some(corpus) = corpus() else { return };
+    let mut files = 0;
+    for entry in fs::read_dir(corpus.join("simpleperf")).unwrap() {
+        let path = entry.unwrap().path();
+        let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+        if !["data", "proto_data", "trace"].contains(&end) {
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        let whole = read(&path).0.len();
+        let mut last = 0;
+        for n in 0..200 {
+            let cut = Input::from_bytes("cut", bytes[..bytes.len() * n / 200].to_vec());
+            let Ok(opened) = open(&cut) else { continue };
+            let Some(recording) = opened.samples() else { continue };
+            let mut shown = Shown::default();
+            let reading = recording.read(&mut shown).unwrap();
+            assert!(shown.0.len() <= whole && !reading.report.damage.is_empty(), "{path:?} cut at {n}/200");
+            last = shown.0.len();
+        }
+        assert!(last > whole / 2, "{path:?}: {last} of {whole} samples lie before the last cut");
+        for n in 0..64 {
+            let mut changed = bytes.clone();
+            let at = bytes.len() * n / 64 + 5;
+            changed[at % bytes.len()] ^= 0xff;
+            let changed = Input::from_bytes("changed", changed);
+            let Ok(opened) = open(&changed) else { continue };
+            if let Some(recording) = opened.samples() {
+                recording.read(&mut Shown::default()).unwrap();
             }
         }
+        files += 1;
     }
+    assert_eq!(files, 13, "the files of simpleperf and perf");
 }

@@ -207,6 +207,10 @@ impl Fixture {
         }
         fs::copy(files.join("app.dat"), phone.join("recorded.dat")).unwrap();
         fs::write(files.join("mapping.txt"), "com.example.app.Feed -> a.b:\n    void bind() -> a\n").unwrap();
+        fs::write(files.join("perf.data"), "main;run;libfeed.so+0x110 3\n").unwrap();
+        fs::create_dir(files.join("symbols")).unwrap();
+        let symbols = "MODULE Linux arm64 0 libfeed.so\nFUNC 100 20 0 bind\n";
+        fs::write(files.join("symbols/libfeed.sym"), symbols).unwrap();
         for name in ["other.apk", "other-version.apk", "new.apk", "old.apk"] {
             fs::write(files.join(name), "an app").unwrap();
         }

@@ -53,6 +53,7 @@ mod profile_options;
 mod progress;
 mod queries;
 mod report;
+mod samples;
 mod screen_video;
 mod strace;
 mod trace_dat;
