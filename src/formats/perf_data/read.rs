@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use super::bytes::{Bytes, lossy};
 use super::features::{self, FileSymbols, FileType, feature};
 use super::file::PerfFile;
-use super::records::{Layouts, PerfRecord, RecordWalk, record_type};
-use super::resolver::{Map, Resolver};
+use super::records::{Layouts, PerfRecord, RawSample, RecordWalk, record_type};
+use super::resolver::{Map, Resolver, StackHash};
 use crate::formats::Damage;
 use crate::formats::samples::{
     KERNEL_PATH, Sample, SampleCollector, SampleReading, SampleSink, SampleTables,
@@ -28,6 +28,11 @@ const MAP_BUILD_ID: u16 = 1 << 14;
 const JIT_SYMBOLS: u32 = 0x4000;
 /// How the messages of `perf record` begin. Where its output and its messages went to one file, they follow.
 const PERF_MESSAGE: &[u8] = b"[ perf record:";
+/// Files with fewer bytes of records are read by one thread.
+const MIN_BYTES_OF_THREAD: usize = 4 << 20;
+/// The number of records that are handed on together, and of such batches that may wait.
+const BATCH_RECORDS: usize = 1 << 10;
+const WAITING_BATCHES: usize = 8;
 /// The number of bytes between two reports of the progress.
 const PROGRESS_BYTES: usize = 1 << 20;
 
@@ -54,16 +59,51 @@ pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result
     };
     reader.collector.reading.tables = tables;
     let _pass = Pass::begin("reading samples", file.records.len() as u64);
-    let mut walk = RecordWalk::new(&file.records, is_big_endian);
-    let mut reported = 0;
-    while let Some(record) = walk.next(&reader.layouts) {
-        reader.record(&record, sink)?;
-        if walk.position() - reported > PROGRESS_BYTES {
-            progress::advance((walk.position() - reported) as u64);
-            reported = walk.position();
+    let mut batches = RecordBatches::new(&file.records, reader.layouts.clone(), is_big_endian);
+    if file.records.len() < MIN_BYTES_OF_THREAD || !reader.read_beside(&mut batches, sink)? {
+        while let Some(batch) = batches.next() {
+            batch.iter().try_for_each(|record| reader.record(record, sink))?;
         }
     }
-    reader.finish(file, walk.broken_at, sink)
+    reader.finish(file, batches.walk.broken_at, sink)
+}
+
+/// A record, and of a sample what it says. `None` where the record is too short for its fields.
+struct WalkedRecord<'a> {
+    record: PerfRecord<'a>,
+    sample: Option<(RawSample<'a>, StackHash)>,
+}
+
+/// Takes the records of a file apart, in the order of time.
+struct RecordBatches<'a> {
+    walk: RecordWalk<'a>,
+    layouts: Layouts,
+    /// So many bytes have been reported as progress.
+    reported: usize,
+}
+
+impl<'a> RecordBatches<'a> {
+    fn new(records: &'a [u8], layouts: Layouts, is_big_endian: bool) -> RecordBatches<'a> {
+        RecordBatches { walk: RecordWalk::new(records, is_big_endian), layouts, reported: 0 }
+    }
+
+    /// The next records.
+    fn next(&mut self) -> Option<Vec<WalkedRecord<'a>>> {
+        let mut batch = Vec::with_capacity(BATCH_RECORDS);
+        while batch.len() < BATCH_RECORDS
+            && let Some(record) = self.walk.next(&mut self.layouts)
+        {
+            let is_sample = record.kind == record_type::SAMPLE;
+            let sample = is_sample.then(|| self.layouts.list[record.attribute].sample(record.body)).flatten();
+            let sample = sample.map(|sample| (sample, StackHash::new(record.misc, &sample)));
+            batch.push(WalkedRecord { record, sample });
+        }
+        if self.walk.position() - self.reported > PROGRESS_BYTES {
+            progress::advance((self.walk.position() - self.reported) as u64);
+            self.reported = self.walk.position();
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
 }
 
 struct PerfReader {
@@ -84,9 +124,38 @@ struct PerfReader {
 }
 
 impl PerfReader {
-    fn record(&mut self, record: &PerfRecord<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+    /// Reads the records that another thread takes apart. Returns whether there was such a thread.
+    fn read_beside(
+        &mut self,
+        batches: &mut RecordBatches<'_>,
+        sink: &mut dyn SampleSink,
+    ) -> io::Result<bool> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(WAITING_BATCHES);
+        std::thread::scope(|scope| {
+            let walk = move || {
+                while let Some(batch) = batches.next() {
+                    if sender.send(batch).is_err() {
+                        return;
+                    }
+                }
+            };
+            let Ok(walker) = std::thread::Builder::new().spawn_scoped(scope, walk) else { return Ok(false) };
+            let read = receiver.iter().try_for_each(|batch: Vec<WalkedRecord<'_>>| {
+                batch.iter().try_for_each(|record| self.record(record, sink))
+            });
+            // Without the receiver the walk ends.
+            drop(receiver);
+            if let Err(panic) = walker.join() {
+                std::panic::resume_unwind(panic);
+            }
+            read.map(|()| true)
+        })
+    }
+
+    fn record(&mut self, walked: &WalkedRecord<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+        let record = &walked.record;
         match record.kind {
-            record_type::SAMPLE => return self.sample(record, sink),
+            record_type::SAMPLE => return self.sample(walked, sink),
             record_type::SWITCH | record_type::SWITCH_CPU_WIDE => return self.switch(record, sink),
             record_type::MMAP => _ = self.map(record, false),
             record_type::MMAP2 => _ = self.map(record, true),
@@ -99,7 +168,6 @@ impl PerfReader {
             record_type::KERNEL_SYMBOL => self.kallsyms(record.body),
             record_type::DSO => _ = self.old_file(record.body),
             record_type::SYMBOL => _ = self.old_symbol(record.body),
-            record_type::EVENT_ID => self.event_ids(record.body),
             _ => {}
         }
         Ok(())
@@ -109,15 +177,16 @@ impl PerfReader {
         Bytes::new(body, self.is_big_endian)
     }
 
-    fn sample(&mut self, record: &PerfRecord<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
-        let layout = &self.layouts.list[record.attribute];
-        let Some(raw) = layout.sample(record.body) else {
+    fn sample(&mut self, walked: &WalkedRecord<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+        let record = &walked.record;
+        let Some((raw, hash)) = &walked.sample else {
             self.short += 1;
             return Ok(());
         };
-        self.without_frames += u64::from(raw.chain.is_empty() && layout.copies_stacks());
+        let copies_stacks = self.layouts.list[record.attribute].copies_stacks();
+        self.without_frames += u64::from(raw.chain.is_empty() && copies_stacks);
         let thread = self.thread(raw.pid, raw.tid);
-        let stack = self.resolver.stack(&mut self.collector.reading.tables, record.misc, &raw);
+        let stack = self.resolver.stack(&mut self.collector.reading.tables, record.misc, raw, *hash);
         let event = record.attribute as u32;
         let sample = Sample { time: raw.time, thread, event, stack, cpu: raw.cpu, period: raw.period };
         self.collector.take(sample, sink)
@@ -265,15 +334,6 @@ impl PerfReader {
         let file = self.old_files.get_mut(&id)?;
         file.add(address, len, bytes.text());
         Some(())
-    }
-
-    fn event_ids(&mut self, body: &[u8]) {
-        let mut bytes = self.bytes(body);
-        let count = bytes.u64().unwrap_or(0);
-        for _ in 0..count {
-            let (Some(attribute), Some(id)) = (bytes.u64(), bytes.u64()) else { return };
-            self.layouts.add_id(usize::try_from(attribute).unwrap_or(usize::MAX), id);
-        }
     }
 
     fn finish(

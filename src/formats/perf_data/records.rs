@@ -114,10 +114,15 @@ impl Layouts {
         Layouts { list, by_id, has_ids }
     }
 
-    /// Adds an id of an event type.
-    pub(super) fn add_id(&mut self, attribute: usize, id: u64) {
-        if attribute < self.list.len() {
-            self.by_id.insert(id, attribute);
+    /// Adds the ids of event types of a record `EVENT_ID`.
+    fn add_ids(&mut self, mut body: Bytes<'_>) {
+        let count = body.u64().unwrap_or(0);
+        for _ in 0..count {
+            let (Some(attribute), Some(id)) = (body.u64(), body.u64()) else { return };
+            let attribute = usize::try_from(attribute).unwrap_or(usize::MAX);
+            if attribute < self.list.len() {
+                self.by_id.insert(id, attribute);
+            }
         }
     }
 
@@ -187,7 +192,7 @@ impl<'a> RecordWalk<'a> {
 
     /// The next record in the order of time.
     #[inline]
-    pub(super) fn next(&mut self, layouts: &Layouts) -> Option<PerfRecord<'a>> {
+    pub(super) fn next(&mut self, layouts: &mut Layouts) -> Option<PerfRecord<'a>> {
         while self.returned == self.due {
             if !self.fill(layouts) {
                 return None;
@@ -202,7 +207,7 @@ impl<'a> RecordWalk<'a> {
     }
 
     /// Collects records until some are due. Returns whether any are.
-    fn fill(&mut self, layouts: &Layouts) -> bool {
+    fn fill(&mut self, layouts: &mut Layouts) -> bool {
         self.waiting.drain(..self.returned);
         self.due = 0;
         self.returned = 0;
@@ -223,6 +228,9 @@ impl<'a> RecordWalk<'a> {
                     return true;
                 }
                 continue;
+            }
+            if header.kind == record_type::EVENT_ID {
+                layouts.add_ids(Bytes::new(body, self.is_big_endian));
             }
             let is_of_kernel = header.kind < record_type::FIRST_OF_RECORDER;
             let is_sample = header.kind == record_type::SAMPLE;

@@ -144,9 +144,15 @@ impl Resolver {
 
     /// The stack of a sample.
     #[inline]
-    pub(super) fn stack(&mut self, tables: &mut SampleTables, misc: u16, sample: &RawSample<'_>) -> u32 {
+    pub(super) fn stack(
+        &mut self,
+        tables: &mut SampleTables,
+        misc: u16,
+        sample: &RawSample<'_>,
+        hash: StackHash,
+    ) -> u32 {
         let version = self.spaces.version(sample.pid);
-        let key = key_of(version, misc & CPU_MODE, sample.ip, sample.chain);
+        let key = hash.of_version(version);
         match self.stacks.get(&key) {
             Some(stack) => *stack,
             None => {
@@ -369,24 +375,44 @@ fn hide_entries_into_jit(entries: &mut Vec<StackEntry>) {
     });
 }
 
-/// The key of a sample's stack, a number of 128 bits. Samples with equal keys have the same stack.
-#[inline]
-fn key_of(version: u64, mode: u16, ip: u64, chain: &[u8]) -> (u64, u64) {
+/// A number of 128 bits for the addresses of a sample. Samples with equal numbers have the same addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StackHash(u64, u64);
+
+impl StackHash {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xc2b2_ae3d_27d4_eb4f;
-    let fold = |a: u64, b: u64| {
+
+    #[inline]
+    fn fold(a: u64, b: u64) -> u64 {
         let product = u128::from(a) * u128::from(b);
         product as u64 ^ (product >> 64) as u64
-    };
-    let mut key = (fold(version ^ A, ip ^ B), fold(version.rotate_left(32) ^ B, ip ^ u64::from(mode) ^ A));
-    let (words, _) = chain.as_chunks::<8>();
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        key.0 = fold(key.0 ^ word, A);
-        key.1 = fold(key.1.rotate_left(23) ^ word, B);
     }
-    let len = chain.len() as u64;
-    (fold(key.0 ^ len, B), fold(key.1 ^ len, A))
+
+    /// The number of a sample whose record has this `misc`.
+    #[inline]
+    pub(super) fn new(misc: u16, sample: &RawSample<'_>) -> StackHash {
+        let mode = u64::from(misc & CPU_MODE);
+        let mut hash = StackHash(
+            StackHash::fold(mode ^ StackHash::A, sample.ip ^ StackHash::B),
+            StackHash::fold(mode.rotate_left(32) ^ StackHash::B, sample.ip ^ StackHash::A),
+        );
+        let (words, _) = sample.chain.as_chunks::<8>();
+        for word in words {
+            let word = u64::from_le_bytes(*word);
+            hash.0 = StackHash::fold(hash.0 ^ word, StackHash::A);
+            hash.1 = StackHash::fold(hash.1.rotate_left(23) ^ word, StackHash::B);
+        }
+        let len = sample.chain.len() as u64;
+        StackHash(StackHash::fold(hash.0 ^ len, StackHash::B), StackHash::fold(hash.1 ^ len, StackHash::A))
+    }
+
+    /// The key of the stack where the addresses mean what they did at this version of the process's maps.
+    #[inline]
+    fn of_version(self, version: u64) -> (u64, u64) {
+        let second = StackHash::fold(self.1 ^ version.rotate_left(32), StackHash::B);
+        (StackHash::fold(self.0 ^ version, StackHash::A), second)
+    }
 }
 
 /// A piece of a file in memory.
