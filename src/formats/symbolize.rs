@@ -10,7 +10,7 @@ use super::symbols::{FunctionNames, SymbolAddress, SymbolDirectory, SymbolMatch}
 /// The most names of files in a note.
 const MAX_LISTED_FILES: usize = 5;
 
-/// What became of the stacks.
+/// The stacks after their functions got names.
 #[derive(Debug, Default)]
 pub(crate) struct SymbolizedStacks {
     /// By the number of a stack before: its number now.
@@ -30,7 +30,8 @@ impl SymbolizedStacks {
 /// one behind the call, which may be another function's.
 type FramePlace = (u32, bool);
 
-/// Names the functions without a symbol, and adds those that were inlined into them. Stacks get other numbers.
+/// Names the functions without a symbol, and adds those that were inlined into them. Stacks get other
+/// numbers.
 pub(crate) fn symbolize(tables: &mut SampleTables, symbols: &SymbolDirectory) -> SymbolizedStacks {
     let mut has_called = vec![false; tables.stacks.nodes().len()];
     for node in tables.stacks.nodes().iter().filter(|node| node.parent != NO_STACK) {

@@ -223,8 +223,8 @@ fn samples_threads_events_and_losses_equal_those_of_another_reader() {
     assert!(files >= 11, "{files}");
 }
 
-/// The samples of a trace by Perfetto's published classes, one a line: time of BOOTTIME, process, thread, CPU,
-/// and the frames, outermost first, as path, build id and function; null for a mangled one.
+/// The samples of a trace by Perfetto's published classes, one a line: time of BOOTTIME, process, thread,
+/// CPU, and the frames, outermost first, as path, build id and function; null for a mangled one.
 const SAMPLES_BY_PERFETTOS_CLASSES: &str = r#"
 import json, sys
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as p

@@ -3,8 +3,8 @@
 //! that Firefox itself and simpleperf's `gecko_profile_generator.py` write (docs-developer/ of
 //! github.com/firefox-devtools/profiler: processed-profile-format.md, gecko-profile-format.md).
 //!
-//! The tables of a thread are columns, or rows with a schema. Newer versions of the processed form move tables
-//! from the threads to `shared`; a table is read wherever it stands.
+//! The tables of a thread are columns, or rows with a schema. Newer versions of the processed form move
+//! tables from the threads to `shared`; a table is read wherever it stands.
 
 mod columns;
 mod thread;
@@ -32,6 +32,8 @@ use crate::progress::{self, Pass};
 const PROCESSED_VERSION: &[u8] = b"preprocessedProfileVersion";
 /// Members of `meta` of which one is in every profile, beside `version`.
 const OWN_META: [&[u8]; 4] = [b"interval", b"processType", b"stackwalk", b"startTime"];
+/// The shortest time between two samples, ms. Files with exact times have less as their interval.
+const MIN_INTERVAL_MS: f64 = 0.01;
 /// The most processes whose profiles stand inside of another's.
 const MAX_PROCESSES: usize = 1 << 12;
 
@@ -274,7 +276,7 @@ impl GeckoReader {
         later: i64,
     ) -> Option<GeckoThread<'a>> {
         let samples = own.samples(later)?;
-        let hz = interval.filter(|ms| *ms > 0.0).map_or(0, |ms| (1e3 / ms).round().min(1e9) as u64);
+        let hz = interval.filter(|ms| *ms >= MIN_INTERVAL_MS).map_or(0, |ms| (1e3 / ms).round() as u64);
         let weight = samples.weight;
         let events = &mut self.collector.reading.tables.events;
         let event = *self.events.entry((weight, hz)).or_insert_with(|| {

@@ -8,7 +8,7 @@ use crate::formats::samples::{
     FrameIndex, FrameKind, NO_STACK, SampleModule, SampleTables, is_java_method, readable,
 };
 
-/// What the weights of samples are.
+/// The kind of the samples' weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum GeckoWeight {
     /// Numbers of samples.

@@ -92,7 +92,7 @@ impl SampleRecording for PerfettoSamples<'_, '_> {
         let streams = self.streams;
         let mut report = self.unpacked.clone();
         let index = PacketIndex::new(streams, &mut report);
-        let mut names = ThreadNames::default();
+        let mut names = SampledNames::default();
         index.send_names(&mut names)?;
         let symbols: Vec<&[u8]> = streams
             .packets()
@@ -122,9 +122,9 @@ impl PerfettoSamples<'_, '_> {
     /// Names the threads that the trace does not list by the names that its kernel events have.
     fn name_threads(&self, mut reading: SampleReading) -> io::Result<SampleReading> {
         let unnamed = reading.tables.threads.iter().filter(|thread| thread.name.is_empty());
-        let mut names = ThreadNames {
+        let mut names = SampledNames {
             wanted: unnamed.map(|thread| (thread.tid, String::new())).collect(),
-            ..ThreadNames::default()
+            ..SampledNames::default()
         };
         if names.wanted.is_empty() {
             return Ok(reading);
@@ -139,7 +139,7 @@ impl PerfettoSamples<'_, '_> {
 
 /// Collects the names of threads.
 #[derive(Default)]
-struct ThreadNames {
+struct SampledNames {
     /// Names of threads and of processes that the trace lists.
     threads: FxHashMap<Tid, String>,
     processes: FxHashMap<Pid, String>,
@@ -147,7 +147,7 @@ struct ThreadNames {
     wanted: FxHashMap<Tid, String>,
 }
 
-impl ThreadNames {
+impl SampledNames {
     /// The name that the trace lists: a thread's, or that of the process for its main thread.
     fn listed(&self, pid: Pid, tid: Tid) -> String {
         let main = || self.processes.get(&pid).filter(|_| tid.0 == pid.0);
@@ -155,7 +155,7 @@ impl ThreadNames {
     }
 }
 
-impl Sink for ThreadNames {
+impl Sink for SampledNames {
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         if let Some(name) = thread.name.filter(|name| !name.is_empty()) {
             self.threads.insert(thread.tid, String::from_utf8_lossy(name).into_owned());
@@ -323,7 +323,7 @@ struct SamplePacketReader<'a> {
     collector: SampleCollector,
     threads: FxHashMap<(Pid, Tid), u32>,
     events: HashMap<Timebase, u32>,
-    names: ThreadNames,
+    names: SampledNames,
     waiting: BinaryHeap<WaitingSample>,
     /// Number of samples so far.
     number: u64,

@@ -70,8 +70,8 @@ impl SampleModule {
 /// The path of the kernel itself.
 pub(crate) const KERNEL_PATH: &str = "[kernel.kallsyms]";
 
-/// Whether a symbol of a file is a method of Java: the file holds compiled methods, or their DEX code, and the
-/// name is not that of a function of C++.
+/// Whether a symbol of a file is a method of Java: the file holds compiled methods, or their DEX code, and
+/// the name is not that of a function of C++.
 pub(crate) fn is_java_method(path: &str, symbol: &[u8]) -> bool {
     const COMPILED: [&str; 6] = [".oat", ".odex", ".dex", ".vdex", ".jar", ".apk"];
     let is_method = symbol.contains(&b'.') && !symbol.contains(&b'(') && !symbol.starts_with(b"_Z");

@@ -1,11 +1,11 @@
-//! The symbols of Breakpad, a text (github.com/google/breakpad, docs/symbol_files.md). Its addresses count from
-//! where the file is loaded, which for ELF files is their virtual address 0.
+//! The symbols of Breakpad, a text (github.com/google/breakpad, docs/symbol_files.md). Its addresses count
+//! from where the file is loaded, which for ELF files is their virtual address 0.
 
 use std::collections::HashMap;
 
 use super::address::{FunctionNames, SymbolAddress};
 
-/// What the first lines of a file say.
+/// The facts in the first lines of a file.
 pub(super) struct BreakpadModule {
     /// The build id in hexadecimal digits; of a file without the record CODE_ID the first 16 bytes.
     pub(super) build_id: String,

@@ -142,7 +142,7 @@ impl SymbolDirectory {
         }
     }
 
-    /// The functions at `addresses`, by the first of `files` that has one. The order is that of the addresses.
+    /// The functions at `addresses`, in their order, by the first of `files` that has one.
     pub(crate) fn names(&self, files: &[usize], addresses: &[SymbolAddress]) -> Vec<Option<FunctionNames>> {
         let mut names = vec![None; addresses.len()];
         for file in files.iter().filter_map(|number| self.files.get(*number)) {
@@ -174,7 +174,7 @@ fn mapped(path: &Path) -> Option<MappedFile> {
     if is_empty { None } else { MappedFile::new(file, &path.display().to_string()).ok() }
 }
 
-/// What kind of file with symbols this is; `None` for other files.
+/// The file with symbols at a path; `None` for other files.
 fn identified(path: &Path) -> Option<SymbolFile> {
     let mut head = Vec::new();
     File::open(path).ok()?.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;

@@ -11,12 +11,13 @@ use std::io::Write;
 use self::flame_graph::FlameGraph;
 use self::folded::{FoldedStacks, MAX_DRAWN_BYTES};
 use self::graph_picture::GraphPicture;
-use self::viewers::{write_firefox, write_speedscope};
+use self::viewers::{FirefoxUnit, write_firefox, write_speedscope};
 use super::count::tree::{CallGraph, CallTree, ROOT};
 use super::dmtracedump::dot;
 use super::error::ProfileError;
 use super::names::TraceNames;
 use super::profile_run::{ProfileOutput, ProfileReport, ProfileRun};
+use super::source::ProfileSource;
 use crate::formats::art_method::{CPU, CallAnomalies, WALL};
 use crate::formats::input::Input;
 use crate::text::file_name;
@@ -301,10 +302,14 @@ fn write_viewer_files(
         })?;
     }
     if let Some(path) = &files.firefox {
-        let tick_ns = profile.tick_ns().ok_or_else(|| profile.no_times("--firefox"))?;
+        let unit = match (profile.tick_ns(), trace) {
+            (Some(tick_ns), _) => FirefoxUnit::Times { tick_ns },
+            (None, ProfileSource::Samples(_)) => FirefoxUnit::Counts,
+            (None, ProfileSource::Calls(_)) => return Err(profile.no_times("--firefox")),
+        };
         let pid = trace.pid().unwrap_or_default();
         output.write_file(&[profile.input], path, |out| {
-            write_firefox(&threads, names, title, pid, tick_ns, out)
+            write_firefox(&threads, names, title, pid, unit, out)
         })?;
     }
     Ok(anomalies)

@@ -31,13 +31,51 @@ use crate::profile::profile_run::ProfileRun;
 /// The version of the format that is written; every version of the viewer upgrades it.
 const PROCESSED_VERSION: u32 = 49;
 
+/// The unit of the calls' begins and ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FirefoxUnit {
+    /// Ticks of a clock.
+    Times {
+        /// ns in a tick.
+        tick_ns: u64,
+    },
+    /// Numbers of samples or of events, whose sum stands in the place of time.
+    Counts,
+}
+
+impl FirefoxUnit {
+    /// The time of a begin or an end, ms.
+    fn millis(self, at: u64) -> f64 {
+        let tick_ns = match self {
+            FirefoxUnit::Times { tick_ns } => tick_ns,
+            FirefoxUnit::Counts => 1,
+        };
+        at as f64 * tick_ns as f64 / 1e6
+    }
+
+    /// The weight of a sample, in the type of [`FirefoxUnit::weight_type`].
+    fn weight(self, figure: u64) -> Value {
+        match self {
+            FirefoxUnit::Times { .. } => json!(self.millis(figure)),
+            FirefoxUnit::Counts => json!(figure),
+        }
+    }
+
+    fn weight_type(self) -> &'static str {
+        match self {
+            FirefoxUnit::Times { .. } => "tracing-ms",
+            FirefoxUnit::Counts => "samples",
+        }
+    }
+}
+
 /// Writes the calls of all threads.
 pub(super) fn write_firefox(
     threads: &[ThreadCallEvents],
     names: &TraceNames<'_, '_>,
     title: &str,
     pid: Pid,
-    tick_ns: u64,
+    unit: FirefoxUnit,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let meta = json!({
@@ -53,7 +91,7 @@ pub(super) fn write_firefox(
         if n > 0 {
             write!(out, ",")?;
         }
-        serde_json::to_writer(&mut *out, &thread_json(thread, names, pid, tick_ns))?;
+        serde_json::to_writer(&mut *out, &thread_json(thread, names, pid, unit))?;
     }
     writeln!(out, "]}}")
 }
@@ -103,8 +141,8 @@ impl FirefoxTables {
     }
 }
 
-fn thread_json(thread: &ThreadCallEvents, names: &TraceNames<'_, '_>, pid: Pid, tick_ns: u64) -> Value {
-    let millis = |ticks: u64| ticks as f64 * tick_ns as f64 / 1e6;
+fn thread_json(thread: &ThreadCallEvents, names: &TraceNames<'_, '_>, pid: Pid, unit: FirefoxUnit) -> Value {
+    let millis = |at: u64| unit.millis(at);
     let mut tables = FirefoxTables::default();
     let mut open: Vec<usize> = Vec::new();
     let mut stacks = Vec::new();
@@ -122,7 +160,7 @@ fn thread_json(thread: &ThreadCallEvents, names: &TraceNames<'_, '_>, pid: Pid, 
         if until > event.at {
             stacks.push(open.last().copied());
             times.push(millis(event.at));
-            weights.push(millis(until - event.at));
+            weights.push(unit.weight(until - event.at));
         }
     }
     let funcs = tables.func_names.len();
@@ -135,7 +173,7 @@ fn thread_json(thread: &ThreadCallEvents, names: &TraceNames<'_, '_>, pid: Pid, 
         "processStartupTime": 0, "processShutdownTime": null, "registerTime": millis(thread.first),
         "unregisterTime": millis(thread.last), "pausedRanges": [],
         "samples": {
-            "length": samples, "stack": stacks, "time": times, "weight": weights, "weightType": "tracing-ms",
+            "length": samples, "stack": stacks, "time": times, "weight": weights, "weightType": unit.weight_type(),
         },
         "markers": {
             "length": 0, "data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [],
