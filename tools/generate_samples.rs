@@ -3,8 +3,8 @@
 //!
 //! The samples are of `cpu-clock` on two processors, in rounds as perf reads its buffers: in each round the
 //! samples of one processor come behind those of the other. Their stacks are of PLACES functions of a library
-//! that the file names and no machine has, 1 to DEPTH deep, and most samples have a stack that others have,
-//! too. Defaults: 10,000,000 samples, 8 threads, 4,000 functions, stacks up to 16 deep. The same numbers give
+//! that the file names and no machine has, 1 to DEPTH deep, and few stacks have most
+//! of the samples. Defaults: 10,000,000 samples, 8 threads, 4,000 functions, stacks up to 16 deep. The same numbers give
 //! the same file.
 
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -46,6 +46,13 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % limit.max(1)
+    }
+
+    /// A number below `limit`; half of them are below a tenth of it, as few stacks take most of the time.
+    fn mostly_low(&mut self, limit: u64) -> u64 {
+        let below = 1 + self.below(limit);
+        let below = 1 + self.below(below);
+        self.below(below)
     }
 }
 
@@ -110,7 +117,7 @@ fn main() -> io::Result<()> {
         for cpu in 0..CPUS {
             for n in (0..count).filter(|n| n % CPUS == cpu) {
                 let thread = random.below(threads) as u32;
-                let stack = &stacks[random.below(stacks.len() as u64) as usize];
+                let stack = &stacks[random.mostly_low(stacks.len() as u64) as usize];
                 record(&mut part, SAMPLE, USER_MODE, 8 * (7 + stack.len()));
                 let time = 1_000_000 + (written + n) / CPUS * PERIOD_NS + cpu * 1_000;
                 let tids = u64::from(PID) | u64::from(PID + thread) << 32;

@@ -238,6 +238,7 @@ impl SampleProfile {
         };
         let SampleReading { mut tables, losses, mut report } =
             recording.read(&mut sums).map_err(ProfileError::Print)?;
+        sums.add_waiting();
         if let Some(symbols) = symbols {
             symbolize_sums(&mut tables, &mut sums, symbols, &mut report);
         }

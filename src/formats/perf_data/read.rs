@@ -54,6 +54,7 @@ pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result
         threads: FxHashMap::default(),
         names: FxHashMap::default(),
         old_files: FxHashMap::default(),
+        known_stacks: Vec::new(),
         short: 0,
         without_frames: 0,
     };
@@ -62,7 +63,7 @@ pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result
     let mut batches = RecordBatches::new(&file.records, reader.layouts.clone(), is_big_endian);
     if file.records.len() < MIN_BYTES_OF_THREAD || !reader.read_beside(&mut batches, sink)? {
         while let Some(batch) = batches.next() {
-            batch.iter().try_for_each(|record| reader.record(record, sink))?;
+            reader.batch(&batch, sink)?;
         }
     }
     reader.finish(file, batches.walk.broken_at, sink)
@@ -117,6 +118,8 @@ struct PerfReader {
     names: FxHashMap<u32, String>,
     /// Files of simpleperf's first versions, which wrote them as records.
     old_files: FxHashMap<u64, FileSymbols>,
+    /// The stacks of some samples in a row, as far as they are known.
+    known_stacks: Vec<Option<u32>>,
     /// Samples that are shorter than their fields.
     short: u64,
     /// Samples that have the memory of the stack, and no frames from it.
@@ -140,9 +143,7 @@ impl PerfReader {
                 }
             };
             let Ok(walker) = std::thread::Builder::new().spawn_scoped(scope, walk) else { return Ok(false) };
-            let read = receiver.iter().try_for_each(|batch: Vec<WalkedRecord<'_>>| {
-                batch.iter().try_for_each(|record| self.record(record, sink))
-            });
+            let read = receiver.iter().try_for_each(|batch: Vec<WalkedRecord<'_>>| self.batch(&batch, sink));
             // Without the receiver the walk ends.
             drop(receiver);
             if let Err(panic) = walker.join() {
@@ -152,10 +153,33 @@ impl PerfReader {
         })
     }
 
-    fn record(&mut self, walked: &WalkedRecord<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+    /// Reads records. Between two other records, nothing changes what the addresses of samples mean.
+    fn batch(&mut self, batch: &[WalkedRecord<'_>], sink: &mut dyn SampleSink) -> io::Result<()> {
+        let mut known = std::mem::take(&mut self.known_stacks);
+        let is_sample = |walked: &WalkedRecord<'_>| walked.record.kind == record_type::SAMPLE;
+        for records in batch.chunk_by(|a, b| is_sample(a) && is_sample(b)) {
+            known.clear();
+            known.extend(records.iter().map(|walked| {
+                let (raw, hash) = walked.sample.as_ref()?;
+                self.resolver.known_stack(raw, *hash)
+            }));
+            for (walked, known) in records.iter().zip(&known) {
+                self.record(walked, *known, sink)?;
+            }
+        }
+        self.known_stacks = known;
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        walked: &WalkedRecord<'_>,
+        known_stack: Option<u32>,
+        sink: &mut dyn SampleSink,
+    ) -> io::Result<()> {
         let record = &walked.record;
         match record.kind {
-            record_type::SAMPLE => return self.sample(walked, sink),
+            record_type::SAMPLE => return self.sample(walked, known_stack, sink),
             record_type::SWITCH | record_type::SWITCH_CPU_WIDE => return self.switch(record, sink),
             record_type::MMAP => _ = self.map(record, false),
             record_type::MMAP2 => _ = self.map(record, true),
@@ -177,7 +201,12 @@ impl PerfReader {
         Bytes::new(body, self.is_big_endian)
     }
 
-    fn sample(&mut self, walked: &WalkedRecord<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+    fn sample(
+        &mut self,
+        walked: &WalkedRecord<'_>,
+        known_stack: Option<u32>,
+        sink: &mut dyn SampleSink,
+    ) -> io::Result<()> {
         let record = &walked.record;
         let Some((raw, hash)) = &walked.sample else {
             self.short += 1;
@@ -186,7 +215,8 @@ impl PerfReader {
         let copies_stacks = self.layouts.list[record.attribute].copies_stacks();
         self.without_frames += u64::from(raw.chain.is_empty() && copies_stacks);
         let thread = self.thread(raw.pid, raw.tid);
-        let stack = self.resolver.stack(&mut self.collector.reading.tables, record.misc, raw, *hash);
+        let tables = &mut self.collector.reading.tables;
+        let stack = known_stack.unwrap_or_else(|| self.resolver.stack(tables, record.misc, raw, *hash));
         let event = record.attribute as u32;
         let sample = Sample { time: raw.time, thread, event, stack, cpu: raw.cpu, period: raw.period };
         self.collector.take(sample, sink)

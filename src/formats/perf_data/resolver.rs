@@ -142,8 +142,15 @@ impl Resolver {
         module
     }
 
-    /// The stack of a sample.
+    /// The stack of a sample as far as it is known. In a short loop over samples the processor looks several
+    /// up at a time.
     #[inline]
+    pub(super) fn known_stack(&mut self, sample: &RawSample<'_>, hash: StackHash) -> Option<u32> {
+        let version = self.spaces.version(sample.pid);
+        self.stacks.get(&hash.of_version(version)).copied()
+    }
+
+    /// The stack of a sample, of which [`Resolver::known_stack`] did not know it.
     pub(super) fn stack(
         &mut self,
         tables: &mut SampleTables,

@@ -45,6 +45,23 @@ pub(in crate::profile) struct SampleSums {
     pub in_order: Option<Vec<(SampleKey, u64)>>,
     /// Number of samples, also of those outside of the window.
     pub samples: u64,
+    /// Samples that are added up together.
+    pub waiting: Vec<(SampleKey, u64)>,
+}
+
+/// So many samples are added up together. Most sums lie far away in memory: in a short loop the processor
+/// fetches several at a time.
+const SAMPLES_TOGETHER: usize = 1 << 10;
+
+impl SampleSums {
+    /// Adds up the samples that wait. Must be called behind the last sample.
+    pub(in crate::profile) fn add_waiting(&mut self) {
+        for (key, period) in self.waiting.drain(..) {
+            let sum = self.sums.entry(key).or_default();
+            sum.count += 1;
+            sum.period = sum.period.saturating_add(period);
+        }
+    }
 }
 
 impl SampleSink for SampleSums {
@@ -58,9 +75,10 @@ impl SampleSink for SampleSums {
             return Ok(());
         }
         let key = SampleKey { thread: sample.thread, stack: sample.stack, event: sample.event };
-        let sum = self.sums.entry(key).or_default();
-        sum.count += 1;
-        sum.period = sum.period.saturating_add(sample.period);
+        self.waiting.push((key, sample.period));
+        if self.waiting.len() == SAMPLES_TOGETHER {
+            self.add_waiting();
+        }
         if let Some(in_order) = &mut self.in_order {
             in_order.push((key, sample.period));
         }
