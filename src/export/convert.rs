@@ -351,6 +351,7 @@ fn whole_input(
         events: report.events(),
         duplicates: 0,
         method_edges: 0,
+        samples: 0,
         header: Vec::new(),
         video: None,
     }

@@ -14,7 +14,8 @@ use crate::formats::ScreenVideo;
 use crate::formats::art_method::{CallAnomalies, Counts, MethodTrace};
 use crate::formats::input::Input;
 use crate::formats::samples::{
-    Sample, SampleEvent, SampleReading, SampleRecording, SampleSink, SampleTables, SampleThread,
+    PACKETS_OF_SAMPLES, Sample, SampleEvent, SampleReading, SampleRecording, SampleSink, SampleTables,
+    SampleThread,
 };
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{
@@ -479,9 +480,6 @@ fn inspect_samples_beside(
     PACKETS_OF_SAMPLES.iter().for_each(|kind| _ = report.unread.remove(*kind));
     Ok(Some(Box::new(samples)))
 }
-
-/// The types of a Perfetto trace's packets that are read as samples.
-const PACKETS_OF_SAMPLES: [&str; 3] = ["perf_sample", "streaming_profile_packet", "module_symbols"];
 
 /// Reads all samples and counts them.
 fn inspect_samples(recording: &dyn SampleRecording) -> io::Result<SamplesReport> {

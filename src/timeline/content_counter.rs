@@ -44,6 +44,8 @@ pub(super) struct ContentCounter {
     pub(super) methods: u64,
     /// Calls of methods that have a CPU time.
     method_cpu_times: u64,
+    /// Samples.
+    pub(super) samples: u64,
     /// Slices, instants and counters of tracks.
     pub(super) track_events: TrackEventCounts,
     /// The threads with an event or a method call.
@@ -90,6 +92,12 @@ impl ContentCounter {
         }
     }
 
+    /// Counts a sample of a thread.
+    pub(super) fn sample(&mut self, tid: Tid) {
+        self.samples += 1;
+        self.tids.add(tid);
+    }
+
     /// Counts an event of a track.
     pub(super) fn track_event(&mut self, kind: &TrackEventKind<'_>) {
         match kind {
@@ -130,6 +138,7 @@ impl ContentCounter {
         counts.extend(self.of_events());
         counts.extend([
             (DataKind::Methods, self.methods),
+            (DataKind::Samples, self.samples),
             (DataKind::TrackEvents, self.track_events.total()),
             (DataKind::Frames, self.track_events.frames),
             (DataKind::LostEvents, lost),

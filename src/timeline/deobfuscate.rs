@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 
 use super::sink::{MethodId, MethodName, TimelineAdapter, TimelineSink};
 use crate::art::Mapping;
+use crate::formats::samples::SampleTables;
 use crate::formats::{
     Event, EventType, EventTypeId, Payload, SinkAdapter, TrackEvent, TrackEventKind, Value,
 };
@@ -90,6 +92,16 @@ impl<'a> SinkAdapter for Deobfuscator<'a> {
 }
 
 impl TimelineAdapter for Deobfuscator<'_> {
+    fn sample_set(&mut self, set: u32, tables: &Arc<SampleTables>) -> io::Result<()> {
+        let mut renamed = SampleTables::clone(tables);
+        for frame in renamed.frames.iter_mut().filter(|frame| frame.has_symbol) {
+            if let Some(name) = self.mapping.text(&frame.name) {
+                frame.name = name;
+            }
+        }
+        self.to.sample_set(set, &Arc::new(renamed))
+    }
+
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
         let class = name.class.replace('/', ".");
         match self.mapping.method(&class, name.name, name.signature, None) {

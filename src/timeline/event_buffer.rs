@@ -4,6 +4,7 @@
 use std::io;
 
 use super::sink::{Edge, TimelineSink};
+use crate::formats::samples::Sample;
 use crate::formats::{Event, EventType, OwnedEvents, OwnedTrackEvent, Sink};
 
 /// Everything that waits until the timeline reaches its time.
@@ -15,6 +16,8 @@ pub struct TimelineBuffer {
     track_events: Vec<OwnedTrackEvent>,
     /// Edges of method threads, each with its thread's index, the latest first.
     edges: Vec<(u32, Edge)>,
+    /// Samples, each with the number of its set, the latest first.
+    samples: Vec<(u32, Sample)>,
 }
 
 /// The length of a [`TimelineBuffer`] before an input was added.
@@ -34,6 +37,17 @@ impl TimelineBuffer {
     /// sorts them in.
     pub fn add_edges(&mut self, thread: u32, edges: &[Edge]) {
         self.edges.extend(edges.iter().map(|edge| (thread, *edge)));
+    }
+
+    /// Adds a sample. [`TimelineBuffer::sort_samples`] sorts it in.
+    pub fn add_sample(&mut self, set: u32, sample: &Sample) {
+        self.samples.push((set, *sample));
+    }
+
+    /// Puts the latest sample first. Where times are equal, the order of the inputs stays.
+    pub fn sort_samples(&mut self) {
+        self.samples.sort_by_key(|(_, sample)| sample.time);
+        self.samples.reverse();
     }
 
     /// Puts the latest edge first. Where times are equal, each thread's own order stays.
@@ -66,7 +80,10 @@ impl TimelineBuffer {
     /// Pushes everything whose time is `ts` or earlier.
     #[inline]
     pub fn push_until(&mut self, ts: u64, out: &mut dyn TimelineSink) -> io::Result<()> {
-        let is_empty = self.edges.is_empty() && self.recordings.is_empty() && self.track_events.is_empty();
+        let is_empty = self.edges.is_empty()
+            && self.recordings.is_empty()
+            && self.track_events.is_empty()
+            && self.samples.is_empty();
         if is_empty { Ok(()) } else { self.push_some_until(ts, out) }
     }
 
@@ -80,10 +97,24 @@ impl TimelineBuffer {
                 break;
             }
             push_tracks_until(next_ts, &mut self.edges, &mut self.track_events, out)?;
+            push_samples_until(next_ts, &mut self.samples, out)?;
             next.pop(out)?;
         }
-        push_tracks_until(ts, &mut self.edges, &mut self.track_events, out)
+        push_tracks_until(ts, &mut self.edges, &mut self.track_events, out)?;
+        push_samples_until(ts, &mut self.samples, out)
     }
+}
+
+/// Pushes the samples whose time is `ts` or earlier.
+fn push_samples_until(
+    ts: u64,
+    samples: &mut Vec<(u32, Sample)>,
+    out: &mut dyn TimelineSink,
+) -> io::Result<()> {
+    while let Some((set, sample)) = samples.pop_if(|(_, sample)| sample.time <= ts) {
+        out.sample(set, &sample)?;
+    }
+    Ok(())
 }
 
 /// Pushes the edges, and then the track events, whose time is `ts` or earlier.

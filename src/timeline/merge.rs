@@ -6,19 +6,25 @@
 
 use std::cmp::Reverse;
 use std::io;
+use std::sync::Arc;
 
 use super::align::clock_map::{self, ClockMap, ReferenceClock};
 use super::align::kernel_evidence::KernelEvidence;
 use super::align::placement::{MergeOptions, Placement};
 use super::align::reason::{PlaceBasis, PlaceReason};
+use super::align::running_times::RunningTimes;
+use super::align::sample_evidence::SampleEvidence;
+use super::align::sample_place::{self, SampleComparison, SamplePlacement};
 use super::align::{self, AlignError};
 use super::dedup::DuplicateFilter;
 use super::recording_pass::{EvidencePass, RecordingInput, Timeline};
+use super::sample_pass::PlacedSamples;
 use super::sink::TimelineSink;
 use super::summary::{InputSummary, MergeSummary, Verdict};
 use crate::clock::{Clock, Snapshots};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::input::Input;
+use crate::formats::samples::{CountOnly, SampleRecording, SampleTables};
 use crate::formats::{self, Head, OpenError, OpenedInput, Order, ReadReport, Recording};
 use crate::ids::Pid;
 
@@ -28,15 +34,9 @@ pub enum MergeError {
     /// An input cannot be read.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A method trace could not be placed.
+    /// A method trace or samples could not be placed.
     #[error(transparent)]
     Align(#[from] AlignError),
-    /// An input has samples, which no timeline holds yet.
-    #[error("{name}: holds samples, which `tracebridge profile` counts and draws; they are not merged yet")]
-    Samples {
-        /// The path as given.
-        name: String,
-    },
     /// The exporter failed, or an input brings more event types than memory should hold.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -44,6 +44,9 @@ pub enum MergeError {
 
 /// A method trace, and its number among the inputs.
 type MethodInput<'a> = (usize, Box<MethodTrace<'a>>);
+
+/// A file with samples, and its number among the inputs.
+type SampleInput<'a> = (usize, Box<dyn SampleRecording + 'a>);
 
 /// Reads all `inputs` and pushes them to `out`, in one clock.
 ///
@@ -88,6 +91,7 @@ fn merge_opened(
     let mut recordings = Vec::new();
     let mut videos = Vec::new();
     let mut traces = Vec::new();
+    let mut samples = Vec::new();
     for (index, input) in opened.into_iter().enumerate() {
         match input {
             OpenedInput::Recording(recording) if recording.video().is_some() => {
@@ -95,16 +99,14 @@ fn merge_opened(
             }
             OpenedInput::Recording(recording) => recordings.push((index, recording)),
             OpenedInput::MethodTrace(trace) => traces.push((index, trace)),
-            OpenedInput::Samples(_) => {
-                return Err(MergeError::Samples { name: inputs[index].name.clone() });
-            }
+            OpenedInput::Samples(recording) => samples.push((index, recording)),
         }
     }
     // Nothing is placed by a video, and no other recording holds its frames.
     let without_videos = recordings.len();
     recordings.extend(videos);
-    let reference = reference_clock(&recordings, &traces);
-    let head = timeline_head(&recordings, &traces, &reference);
+    let reference = reference_clock(&recordings, &traces, &samples);
+    let head = timeline_head(&recordings, &traces, &samples, &reference);
     let place = |(index, recording)| {
         let passes_through = out.passes_through(index);
         let placed = place_recording(index, recording, &reference, passes_through);
@@ -115,9 +117,11 @@ fn merge_opened(
     };
     let mut recordings: Vec<RecordingInput<'_>> = recordings.into_iter().map(place).collect();
     let videos = recordings.split_off(without_videos);
+    recordings.sort_by_key(kept_before_others);
     let traced: Vec<Option<Pid>> = traces.iter().map(|(_, trace)| trace.header().pid).collect();
     let scout = if recordings.len() == 1 { out.scout() } else { None };
-    let (evidence, duplicates) = gather_evidence(&recordings, &traced, scout)?;
+    let samples = samples.into_iter().map(read_samples).collect::<io::Result<Vec<_>>>()?;
+    let (evidence, running, duplicates) = gather_evidence(&recordings, &traced, &samples, scout)?;
     let mut placed = Vec::new();
     for (_, trace) in &mut traces {
         align::settle_counter_unit(trace, evidence.as_ref(), &reference);
@@ -131,17 +135,73 @@ fn merge_opened(
         placed.push((*index, trace.as_ref(), placement));
     }
     drop(evidence);
+    let mut placed_samples =
+        recordings.iter().filter_map(contained_samples).collect::<io::Result<Vec<_>>>()?;
+    let samples = samples
+        .into_iter()
+        .map(|read| place_samples(inputs[read.index], read, running.as_ref(), &reference, options))
+        .collect::<Result<Vec<_>, AlignError>>()?;
+    placed_samples.extend(samples);
+    drop(running);
     let blank = inputs.iter().map(|input| blank_summary(input, reference.clock)).collect();
     let summary = MergeSummary::new(reference.clock, blank, ReadReport::default());
-    recordings.sort_by_key(kept_before_others);
     recordings.extend(videos);
     let mut timeline = Timeline::new(out, summary, duplicates);
     timeline.head(&head)?;
-    push_all(&mut timeline, &recordings, &placed)?;
+    timeline.announce_samples(&placed_samples)?;
+    push_all(&mut timeline, &recordings, &placed, &placed_samples)?;
     for (index, input) in inputs.iter().enumerate() {
         timeline.add_problems(index, ReadReport { damage: input.damage.clone(), ..ReadReport::default() });
     }
     Ok(timeline.finish()?)
+}
+
+/// A file with samples that was read once.
+struct ReadSamples<'a> {
+    /// The file's number among the inputs.
+    index: usize,
+    recording: Box<dyn SampleRecording + 'a>,
+    tables: Arc<SampleTables>,
+    evidence: SampleEvidence,
+}
+
+/// Reads samples for the first time: the tables are complete then, and evidence for the place is kept.
+fn read_samples((index, recording): SampleInput<'_>) -> io::Result<ReadSamples<'_>> {
+    let mut evidence = SampleEvidence::default();
+    let tables = Arc::new(recording.read(&mut evidence)?.tables);
+    Ok(ReadSamples { index, recording, tables, evidence })
+}
+
+/// Finds the place of samples on the timeline.
+fn place_samples<'a>(
+    input: &Input,
+    read: ReadSamples<'a>,
+    running: Option<&RunningTimes>,
+    reference: &ReferenceClock,
+    options: &MergeOptions,
+) -> Result<PlacedSamples<'a>, AlignError> {
+    let ReadSamples { index, recording, tables, evidence } = read;
+    let name = &input.name;
+    let comparison =
+        SampleComparison { name, recording: recording.as_ref(), evidence: &evidence, running, reference };
+    // The user's decision comes before that of the archive that the samples came in.
+    let options = MergeOptions { offset_ns: options.offset_ns.or(input.offset_ns), ..*options };
+    let placement = sample_place::place(&comparison, &options)?;
+    let SamplePlacement { map, finding } = placement;
+    Ok(PlacedSamples { index, recording, tables, map, finding: Some(finding) })
+}
+
+/// The samples that a recording holds beside its events.
+fn contained_samples<'r>(input: &'r RecordingInput<'_>) -> Option<io::Result<PlacedSamples<'r>>> {
+    let recording = input.recording.samples().filter(|_| input.has_samples)?;
+    let reading = recording.read(&mut CountOnly);
+    Some(reading.map(|reading| PlacedSamples {
+        index: input.index,
+        recording,
+        tables: Arc::new(reading.tables),
+        map: input.map.clone(),
+        finding: None,
+    }))
 }
 
 /// The sort key of recordings. Where several recordings hold the same events, the events of the first one
@@ -152,27 +212,32 @@ fn kept_before_others(recording: &RecordingInput<'_>) -> Reverse<(bool, u8)> {
 }
 
 /// Reads the recordings whose events are compared with other inputs. Where method traces are to be placed,
-/// these are all recordings; `traced` are the processes of the traces, where they tell them. Where several
-/// recordings may hold the same events, it is the recording whose events are kept. The scout looks at the
-/// recording in the same pass.
+/// these are all recordings; `traced` are the processes of the traces, where they tell them. The same holds
+/// for samples. Where several recordings may hold the same events, it is the recording whose events are kept.
+/// The scout looks at the recording in the same pass.
 fn gather_evidence(
     recordings: &[RecordingInput<'_>],
     traced: &[Option<Pid>],
+    samples: &[ReadSamples<'_>],
     mut scout: Option<&mut dyn TimelineSink>,
-) -> io::Result<(Option<KernelEvidence>, DuplicateFilter)> {
+) -> io::Result<(Option<KernelEvidence>, Option<RunningTimes>, DuplicateFilter)> {
     let mut duplicates = DuplicateFilter::default();
     let with_method_traces = !traced.is_empty() && !recordings.is_empty();
     let mut evidence = with_method_traces.then(|| KernelEvidence::of_processes(traced));
+    let with_samples = !samples.is_empty() && !recordings.is_empty();
+    let sampled = samples.iter().flat_map(|samples| samples.tables.threads.iter().map(|thread| thread.tid));
+    let mut running = with_samples.then(|| RunningTimes::of_threads(sampled));
     let kept = recordings.iter().min_by_key(|r| kept_before_others(r)).filter(|_| recordings.len() > 1);
     for input in recordings {
         let is_kept = kept.is_some_and(|kept| kept.index == input.index);
-        if evidence.is_none() && !is_kept && scout.is_none() {
+        if evidence.is_none() && running.is_none() && !is_kept && scout.is_none() {
             continue;
         }
         let order = if scout.is_some() { Order::Markers } else { Order::Any };
         let mut pass = EvidencePass {
             map: &input.map,
             evidence: evidence.as_mut(),
+            running: running.as_mut(),
             duplicates: is_kept.then_some(&mut duplicates),
             scout: scout.as_deref_mut(),
         };
@@ -184,20 +249,26 @@ fn gather_evidence(
     if let Some(evidence) = &mut evidence {
         evidence.finish();
     }
-    Ok((evidence, duplicates))
+    if let Some(running) = &mut running {
+        running.finish();
+    }
+    Ok((evidence, running, duplicates))
 }
 
-/// Pushes method traces and recordings. For an exporter that wants everything in order of time, the first
-/// recording is pushed as it is read. All other inputs are buffered in memory and pushed between its events.
+/// Pushes method traces, samples and recordings. For an exporter that wants everything in order of time, the
+/// first recording is pushed as it is read. All other inputs are buffered in memory and pushed between its
+/// events.
 fn push_all(
     timeline: &mut Timeline<'_>,
     recordings: &[RecordingInput<'_>],
     placed: &[(usize, &MethodTrace<'_>, Placement)],
+    samples: &[PlacedSamples<'_>],
 ) -> io::Result<()> {
     let in_order = timeline.order() == Order::Time;
     let edges_in_order = timeline.edge_order() == Order::Time;
     if edges_in_order {
         timeline.buffer_method_traces(placed)?;
+        timeline.push_samples(samples, true)?;
     }
     for input in recordings.iter().skip(1) {
         timeline.push_recording(input, true, in_order)?;
@@ -206,15 +277,20 @@ fn push_all(
         timeline.push_recording(first, false, false)?;
     }
     timeline.push_buffered_until(u64::MAX)?;
-    if edges_in_order { Ok(()) } else { timeline.push_method_traces(placed) }
+    if edges_in_order {
+        return Ok(());
+    }
+    timeline.push_method_traces(placed)?;
+    timeline.push_samples(samples, false)
 }
 
 /// The timeline's clock: BOOTTIME where snapshots convert the recordings' clock to BOOTTIME, else the
 /// recordings' clock. The first recording that names its clock decides. Without recordings it is the usual
-/// clock of the first method trace.
+/// clock of the first method trace, or that of the first samples.
 fn reference_clock(
     recordings: &[(usize, Box<dyn Recording + '_>)],
     traces: &[MethodInput<'_>],
+    samples: &[SampleInput<'_>],
 ) -> ReferenceClock {
     let heads = || recordings.iter().map(|(_, recording)| recording.head());
     let snapshots = heads().map(|head| &head.snapshots).find(|s| !s.list.is_empty()).cloned();
@@ -223,7 +299,8 @@ fn reference_clock(
         Some(clock) if clock_map::segments(&snapshots, clock, Clock::Boottime).is_empty() => clock,
         Some(_) => Clock::Boottime,
         None if recordings.is_empty() => {
-            traces.first().map_or(Clock::Unknown, |(_, trace)| align::usual_clock(trace))
+            let of_samples = || samples.first().map_or(Clock::Unknown, |(_, samples)| samples.clock());
+            traces.first().map_or_else(of_samples, |(_, trace)| align::usual_clock(trace))
         }
         None => Clock::Unknown,
     };
@@ -233,11 +310,15 @@ fn reference_clock(
 fn timeline_head(
     recordings: &[(usize, Box<dyn Recording + '_>)],
     traces: &[MethodInput<'_>],
+    samples: &[SampleInput<'_>],
     reference: &ReferenceClock,
 ) -> Head {
     let heads = || recordings.iter().map(|(_, recording)| recording.head());
-    let formats: Vec<String> =
-        heads().map(|head| head.format.clone()).chain(traces.iter().map(|(_, t)| t.format())).collect();
+    let formats: Vec<String> = heads()
+        .map(|head| head.format.clone())
+        .chain(traces.iter().map(|(_, trace)| trace.format()))
+        .chain(samples.iter().map(|(_, samples)| samples.format()))
+        .collect();
     Head {
         format: formats.join(" + "),
         clock: reference.clock,
@@ -267,6 +348,7 @@ fn blank_summary(input: &Input, clock: Clock) -> InputSummary {
         events: 0,
         duplicates: 0,
         method_edges: 0,
+        samples: 0,
         header: Vec::new(),
         video: None,
     }
@@ -292,7 +374,8 @@ fn place_recording<'a>(
         let basis = PlaceBasis::Unrelated { from: clock, to: reference.clock };
         (ClockMap::default(), Verdict::Assumed, basis)
     };
-    RecordingInput { index, recording, map, verdict, why: basis.into(), passes_through }
+    let has_samples = !passes_through && recording.samples().is_some();
+    RecordingInput { index, recording, map, verdict, why: basis.into(), passes_through, has_samples }
 }
 
 /// Moves a recording by `offset` ns. Its archive says how far its clock is behind the timeline's clock.

@@ -1,5 +1,5 @@
-//! One timeline from several inputs: puts recordings and method traces on one clock, finds the kernel thread
-//! of each traced thread, and passes everything on to an exporter.
+//! One timeline from several inputs: puts recordings, method traces and samples on one clock, finds the
+//! kernel thread of each traced thread, and passes everything on to an exporter.
 
 mod align;
 mod content_counter;
@@ -10,6 +10,7 @@ mod event_role;
 mod merge;
 mod method_slices;
 mod recording_pass;
+mod sample_pass;
 mod sink;
 mod summary;
 #[cfg(test)]
@@ -19,7 +20,9 @@ mod window;
 
 pub use align::AlignError;
 pub use align::placement::{IdentityDoubt, MergeOptions};
-pub use align::reason::{ComparedAmount, NoPlace, PlaceBasis, PlaceFit, PlaceReason, Trial};
+pub use align::reason::{
+    ComparedAmount, NoPlace, NoSamplePlace, PlaceBasis, PlaceFit, PlaceReason, SamplesInside, Trial,
+};
 pub use deobfuscate::Deobfuscator;
 pub(crate) use event_role::{CPU_FREQUENCY, EventRole};
 pub use merge::{MergeError, merge};

@@ -8,6 +8,7 @@ use super::align::clock_map::ClockMap;
 use super::align::kernel_evidence::KernelEvidence;
 use super::align::placement::Placement;
 use super::align::reason::PlaceReason;
+use super::align::running_times::RunningTimes;
 use super::content_counter::{ContentCounter, CountedType};
 use super::dedup::DuplicateFilter;
 use super::event_buffer::{EventBuffer, TimelineBuffer};
@@ -16,6 +17,7 @@ use super::sink::{Edge, TimelineAdapter, TimelineSink, Unannounced};
 use super::summary::{DataKind, MergeSummary, Verdict};
 use super::track_pass::{NextNumbers, TrackOutput, TrackPass};
 use crate::formats::art_method::MethodTrace;
+use crate::formats::samples::PACKETS_OF_SAMPLES;
 use crate::formats::{
     Damage, Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, ReadReport, Recording,
     Sink, SinkAdapter, ThreadInfo, TimelineFrame, Track, TrackEvent, TrackEventKind,
@@ -38,6 +40,8 @@ pub struct RecordingInput<'a> {
     pub why: PlaceReason,
     /// Whether the exporter takes the recording's contents from the file itself.
     pub passes_through: bool,
+    /// Whether the recording holds samples beside its events, which are pushed by themselves.
+    pub has_samples: bool,
 }
 
 /// Collects the evidence from a recording, with which method traces and other recordings are compared.
@@ -46,14 +50,27 @@ pub struct EvidencePass<'e, 's> {
     pub map: &'e ClockMap,
     /// Filled where method traces are to be placed.
     pub evidence: Option<&'e mut KernelEvidence>,
+    /// Filled where samples are to be placed.
+    pub running: Option<&'e mut RunningTimes>,
     /// Filled where other recordings may hold the same events.
     pub duplicates: Option<&'e mut DuplicateFilter>,
     /// The exporter's scout.
     pub scout: Option<&'e mut (dyn TimelineSink + 's)>,
 }
 
+#[cfg(test)]
+impl<'e> EvidencePass<'e, '_> {
+    /// A pass that collects nothing; `map` leads from the recording's clock to the timeline's.
+    pub fn new(map: &'e ClockMap) -> Self {
+        EvidencePass { map, evidence: None, running: None, duplicates: None, scout: None }
+    }
+}
+
 impl Sink for EvidencePass<'_, '_> {
     fn head(&mut self, head: &Head) -> io::Result<()> {
+        if let Some(running) = &mut self.running {
+            running.begin_recording();
+        }
         if let Some(evidence) = &mut self.evidence {
             evidence.begin_recording();
         }
@@ -63,6 +80,9 @@ impl Sink for EvidencePass<'_, '_> {
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         if let Some(evidence) = &mut self.evidence {
             evidence.add_event_type(kind);
+        }
+        if let Some(running) = &mut self.running {
+            running.add_event_type(kind);
         }
         self.scout.as_mut().map_or(Ok(()), |scout| scout.event_type(id, kind))
     }
@@ -83,10 +103,20 @@ impl Sink for EvidencePass<'_, '_> {
         if let Some(evidence) = &mut self.evidence {
             evidence.add_event(event, kind);
         }
+        if let Some(running) = &mut self.running {
+            running.add_event(event, kind);
+        }
         if let Some(duplicates) = &mut self.duplicates {
             duplicates.remember(event, kind);
         }
         self.scout.as_mut().map_or(Ok(()), |scout| scout.event(event, kind))
+    }
+
+    fn lost(&mut self, cpu: Cpu, _: Option<u64>) -> io::Result<()> {
+        if let Some(running) = &mut self.running {
+            running.add_loss(cpu);
+        }
+        Ok(())
     }
 
     fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
@@ -112,14 +142,14 @@ fn with_moved<R>(event: &TrackEvent<'_>, map: &ClockMap, with: impl FnOnce(&Trac
 /// Pushes the timeline to the exporter: numbers event types over all inputs, counts events, and buffers
 /// events and edges that come too early for an exporter that wants everything in order of time.
 pub struct Timeline<'o> {
-    summary: MergeSummary,
+    pub(super) summary: MergeSummary,
     /// The counts of all recordings, and the threads of method traces.
-    counter: ContentCounter,
+    pub(super) counter: ContentCounter,
     next_event_type: u32,
     next: NextNumbers,
-    buffer: TimelineBuffer,
+    pub(super) buffer: TimelineBuffer,
     duplicates: DuplicateFilter,
-    out: &'o mut dyn TimelineSink,
+    pub(super) out: &'o mut dyn TimelineSink,
 }
 
 /// The events of a recording that was pushed.
@@ -250,6 +280,9 @@ impl<'o> Timeline<'o> {
         let offset_ns = pass.first_offset.unwrap_or(0);
         let mut duplicates = pass.duplicates;
         let buffered = pass.events;
+        if input.has_samples {
+            PACKETS_OF_SAMPLES.iter().for_each(|kind| _ = report.unread.remove(*kind));
+        }
         if input.passes_through {
             // The output has all packets of the recording.
             report.unread.clear();

@@ -2,13 +2,16 @@
 //! [`Sink`], and method slices on the kernel's threads; all times are in one clock.
 //!
 //! The order of calls: [`Sink::head`] once; then, as they come, `event_type`, `thread`, `process`, `event`,
-//! `lost`, [`TimelineSink::method`], [`TimelineSink::method_thread`] and [`TimelineSink::edges`]; at the end
-//! [`TimelineSink::finish`] once. All times are ns in [`Head::clock`](crate::formats::Head::clock).
+//! `lost`, [`TimelineSink::method`], [`TimelineSink::method_thread`], [`TimelineSink::edges`],
+//! [`TimelineSink::sample_set`] and [`TimelineSink::sample`]; at the end [`TimelineSink::finish`] once. All
+//! times are ns in [`Head::clock`](crate::formats::Head::clock).
 
 use std::io;
+use std::sync::Arc;
 
 use super::align::placement::IdentityDoubt;
 use super::summary::{DataCounts, MergeSummary};
+use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{Order, Sink, SinkAdapter};
 use crate::ids::{Pid, Tid};
 
@@ -95,8 +98,8 @@ pub trait TimelineSink: Sink {
     fn order(&mut self) -> Order {
         Order::Any
     }
-    /// The order in which the exporter wants the edges of method traces, where it wants events in order of
-    /// time: with [`Order::Any`] each thread's edges are in order by itself.
+    /// The order in which the exporter wants the edges of method traces and samples, where it wants events in
+    /// order of time: with [`Order::Any`] each thread's edges are in order by itself, and samples nearly so.
     fn edge_order(&mut self) -> Order {
         self.order()
     }
@@ -126,6 +129,17 @@ pub trait TimelineSink: Sink {
     /// the timeline no method is open.
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
         let _ = (thread, edges);
+        Ok(())
+    }
+    /// A set of samples, which one input holds: called once, before the first sample of this set. Sets are
+    /// numbered from 0 without holes. The tables are complete.
+    fn sample_set(&mut self, set: u32, tables: &Arc<SampleTables>) -> io::Result<()> {
+        let _ = (set, tables);
+        Ok(())
+    }
+    /// A sample of a set, at its time in the timeline's clock. Its numbers are those of the set's tables.
+    fn sample(&mut self, set: u32, sample: &Sample) -> io::Result<()> {
+        let _ = (set, sample);
         Ok(())
     }
     /// The end of the timeline, with losses and verdicts. The exporter writes the rest of the output and
@@ -175,6 +189,14 @@ pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
         self.next().edges(thread, edges)
     }
+    /// See [`TimelineSink::sample_set`].
+    fn sample_set(&mut self, set: u32, tables: &Arc<SampleTables>) -> io::Result<()> {
+        self.next().sample_set(set, tables)
+    }
+    /// See [`TimelineSink::sample`].
+    fn sample(&mut self, set: u32, sample: &Sample) -> io::Result<()> {
+        self.next().sample(set, sample)
+    }
     /// See [`TimelineSink::finish`].
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
         self.next().finish(summary)
@@ -211,6 +233,12 @@ impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
         TimelineAdapter::edges(self, thread, edges)
     }
+    fn sample_set(&mut self, set: u32, tables: &Arc<SampleTables>) -> io::Result<()> {
+        TimelineAdapter::sample_set(self, set, tables)
+    }
+    fn sample(&mut self, set: u32, sample: &Sample) -> io::Result<()> {
+        TimelineAdapter::sample(self, set, sample)
+    }
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
         TimelineAdapter::finish(self, summary)
     }
@@ -224,8 +252,6 @@ impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::super::summary::DataKind;
     use super::super::test_data::{first_type_event, print_type};
     use super::*;
@@ -296,6 +322,12 @@ mod tests {
         fn edges(&mut self, _: u32, _: &[Edge]) -> io::Result<()> {
             self.add("edges")
         }
+        fn sample_set(&mut self, _: u32, _: &Arc<SampleTables>) -> io::Result<()> {
+            self.add("sample_set")
+        }
+        fn sample(&mut self, _: u32, _: &Sample) -> io::Result<()> {
+            self.add("sample")
+        }
         fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
             self.add("finish")
         }
@@ -346,6 +378,8 @@ mod tests {
         sink.method(MethodId(0), &MethodName { class: "", name: "", signature: "", file: "" })?;
         sink.method_thread(&thread)?;
         sink.edges(0, &[])?;
+        sink.sample_set(0, &Arc::default())?;
+        sink.sample(0, &Sample { time: 1, thread: 0, event: 0, stack: 0, cpu: None, period: 1 })?;
         sink.finish(&MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default()))
     }
 
@@ -355,7 +389,7 @@ mod tests {
         let mut adapter = OverridesNothing(CallLog::default());
         call_all(&mut direct).unwrap();
         call_all(&mut adapter).unwrap();
-        assert_eq!(direct.0.len(), 11, "every method is called: {:?}", direct.0);
+        assert_eq!(direct.0.len(), 13, "every method is called: {:?}", direct.0);
         assert_eq!(adapter.0.0, direct.0);
         assert_eq!(TimelineSink::order(&mut adapter), Order::Time);
         assert_eq!(TimelineSink::edge_order(&mut adapter), Order::Any);

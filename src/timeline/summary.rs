@@ -21,6 +21,8 @@ pub enum DataKind {
     Markers,
     /// Method calls of method traces.
     Methods,
+    /// Samples: what threads executed at moments in time, each with its stack.
+    Samples,
     /// Slices, instants and counters of Perfetto's track events.
     TrackEvents,
     /// Arguments of the system calls of a strace text.
@@ -61,6 +63,7 @@ impl DataKind {
         DataKind::KernelEvents,
         DataKind::Markers,
         DataKind::Methods,
+        DataKind::Samples,
         DataKind::TrackEvents,
         DataKind::SystemCallArguments,
         DataKind::Frames,
@@ -85,6 +88,7 @@ impl DataKind {
             DataKind::KernelEvents => "kernel_events",
             DataKind::Markers => "markers",
             DataKind::Methods => "methods",
+            DataKind::Samples => "samples",
             DataKind::TrackEvents => "track_events",
             DataKind::SystemCallArguments => "system_call_arguments",
             DataKind::Frames => "frames",
@@ -110,6 +114,7 @@ impl DataKind {
             DataKind::KernelEvents => "kernel events",
             DataKind::Markers => "markers",
             DataKind::Methods => "methods",
+            DataKind::Samples => "samples",
             DataKind::TrackEvents => "track events",
             DataKind::SystemCallArguments => "arguments of system calls",
             DataKind::Frames => "frames of FrameTimeline",
@@ -136,6 +141,7 @@ impl DataKind {
             DataKind::KernelEvents
             | DataKind::Markers
             | DataKind::Methods
+            | DataKind::Samples
             | DataKind::TrackEvents
             | DataKind::Frames
             | DataKind::PerfettoPackets
@@ -232,8 +238,9 @@ pub struct InputSummary {
     pub offset_ns: i64,
     /// How sure the input's place is.
     pub verdict: Verdict,
-    /// Median, ns, of the distances between calls of this input and their markers in the recordings, or of
-    /// the differences between the CPU times of both.
+    /// Median, ns, of the distances between calls of this input and their markers in the recordings, of the
+    /// differences between the CPU times of both, or of the distances of samples from the nearest time that
+    /// their thread had a CPU.
     pub residual_median_ns: Option<u64>,
     /// 99th percentile of the same distances, ns.
     pub residual_p99_ns: Option<u64>,
@@ -246,6 +253,8 @@ pub struct InputSummary {
     pub duplicates: u64,
     /// Method enters and exits; 0 for a kernel recording.
     pub method_edges: u64,
+    /// Samples.
+    pub samples: u64,
     /// The header of a method trace, for people: keys and values.
     #[serde(skip)]
     pub header: Vec<(String, String)>,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::sink::ObservedSink;
 use super::{
     Arrow, AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod, OwnTrack,
-    Span, Task, Tasks, ThreadState, TrackSink,
+    Span, TakenSample, Task, Tasks, ThreadState, TrackSink,
 };
+use crate::formats::samples::SampleTables;
 use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ids::{Cpu, Pid, Tid};
@@ -138,6 +139,16 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
     ) -> io::Result<()> {
         self.first.stack(at, stack, methods, until)?;
         self.second.stack(at, stack, methods, until)
+    }
+
+    fn sample_set(&mut self, set: u32, tables: &Arc<SampleTables>) {
+        self.first.sample_set(set, tables);
+        self.second.sample_set(set, tables);
+    }
+
+    fn sample(&mut self, names: &Tasks, taken: &TakenSample<'_>) -> io::Result<()> {
+        self.first.sample(names, taken)?;
+        self.second.sample(names, taken)
     }
 
     fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {

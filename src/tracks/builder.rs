@@ -11,9 +11,10 @@ use rustc_hash::FxHashMap;
 
 use super::sink::{
     Arrow, ArrowKind, CounterSample, CounterScope, MethodLabel, ObservedSink, OpenMethod, OpenOwnSlice,
-    OwnTrack, Span, ThreadState, TrackArgs, TrackSink,
+    OwnTrack, Span, TakenSample, ThreadState, TrackArgs, TrackSink,
 };
 use super::thread_names::{AppPackage, Tasks};
+use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, Sink, ThreadInfo, Track,
     TrackArg, TrackEvent, TrackEventKind, TrackOwner,
@@ -87,6 +88,8 @@ pub(crate) struct TrackBuilder<S> {
     pub(super) methods: Vec<MethodLabel>,
     /// By [`MethodThread::index`].
     pub(super) method_threads: HashMap<u32, MethodStack>,
+    /// By the number of the set.
+    sample_sets: Vec<Arc<SampleTables>>,
     /// Indexed by track.
     pub(super) own_tracks: Vec<OwnTrack>,
     /// Frames whose end is not known.
@@ -112,6 +115,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             irqs: HashMap::new(),
             methods: Vec::new(),
             method_threads: HashMap::new(),
+            sample_sets: Vec::new(),
             own_tracks: Vec::new(),
             open_frames: Vec::new(),
             last_ts: 0,
@@ -263,6 +267,19 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
 
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
         self.method_edges(thread, edges)
+    }
+
+    fn sample_set(&mut self, set: u32, tables: &Arc<SampleTables>) -> io::Result<()> {
+        self.sample_sets.push(Arc::clone(tables));
+        self.sink.sample_set(set, tables);
+        Ok(())
+    }
+
+    fn sample(&mut self, set: u32, sample: &Sample) -> io::Result<()> {
+        self.last_ts = self.last_ts.max(sample.time);
+        let Some(tables) = self.sample_sets.get(set as usize) else { return Ok(()) };
+        let at = self.tasks.task(tables.threads[sample.thread as usize].tid);
+        self.sink.sample(&self.tasks, &TakenSample { set, tables, at, sample: *sample })
     }
 
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {

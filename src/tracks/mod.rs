@@ -17,7 +17,7 @@ pub(crate) use self::both::Both;
 pub(crate) use self::builder::TrackBuilder;
 pub(crate) use self::sink::{
     Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel,
-    OpenMethod, OwnTrack, Span, ThreadState, TrackObserver, TrackSink, counter_number,
+    OpenMethod, OwnTrack, Span, TakenSample, ThreadState, TrackObserver, TrackSink, counter_number,
 };
 #[cfg(test)]
 pub(crate) use self::thread_names::AppPackage;

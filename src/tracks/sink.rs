@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::thread_names::{Task, Tasks};
+use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackId, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ftrace::task_state::TaskState;
@@ -143,6 +144,16 @@ pub(crate) trait TrackSink {
         until: u64,
     ) -> io::Result<()> {
         let _ = (at, stack, methods, until);
+        Ok(())
+    }
+    /// A set of samples, whose numbers [`TakenSample::set`] and [`TakenSample::sample`] have. It comes before
+    /// its samples.
+    fn sample_set(&mut self, set: u32, tables: &Arc<SampleTables>) {
+        let _ = (set, tables);
+    }
+    /// A sample was taken of a thread.
+    fn sample(&mut self, names: &Tasks, taken: &TakenSample<'_>) -> io::Result<()> {
+        let _ = (names, taken);
         Ok(())
     }
     /// A slice begins on a program's own track.
@@ -322,6 +333,18 @@ impl<S: TrackSink> ObservedSink<S> {
         }
         self.0.track_instant(track, ts, name)
     }
+}
+
+/// A sample, with the tables of its set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TakenSample<'a> {
+    /// The number of the set.
+    pub set: u32,
+    pub tables: &'a SampleTables,
+    /// The thread of which the sample was taken.
+    pub at: Task,
+    /// The sample; its time is that of the timeline.
+    pub sample: Sample,
 }
 
 /// A CPU goes from one thread to another.

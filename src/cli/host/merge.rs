@@ -19,14 +19,14 @@ use crate::export::{ConversionLosses, FORMATS, TABLES_ENDING};
 use crate::formats;
 use crate::output_file::is_stdout;
 use crate::text::byte_size;
-use crate::timeline::{MergeOptions, MergeSummary, Window, WindowRequest};
+use crate::timeline::{DataKind, MergeOptions, MergeSummary, Window, WindowRequest};
 
-/// Put recordings and method traces on one clock, and write them as one file
+/// Put recordings, method traces and samples on one clock, and write them as one file
 ///
-/// Kernel recordings (trace.dat, atrace and ftrace text, systrace HTML) and method traces (am profile,
-/// Debug.startMethodTracing) of the same moments go in, in any number; one file comes out. The clock of a
-/// method trace is found by what both contain; the summary says which it is, why, and how far what should
-/// coincide is apart.
+/// Kernel recordings (trace.dat, atrace and ftrace text, systrace HTML), method traces (am profile,
+/// Debug.startMethodTracing) and samples (perf, simpleperf) of the same moments go in, in any number; one
+/// file comes out. The clock of a method trace is found by what both contain, and so is that of samples whose
+/// file does not name it; the summary says which it is, why, and how far what should coincide is apart.
 ///
 /// OUT appears when it is complete; after an error or a signal an older file of its name is as it was.
 ///
@@ -46,13 +46,14 @@ pub struct MergeArgs {
     place: PlaceArgs,
 }
 
-/// The user's decisions about the place of method traces.
+/// The user's decisions about the place of method traces and samples.
 #[derive(Args, Default)]
 pub(super) struct PlaceArgs {
-    /// ns to add to the method trace's own times, instead of finding it out (may be negative)
+    /// ns to add to the own times of the method trace or the samples, instead of finding it out (may be
+    /// negative)
     #[arg(long, value_name = "NS", allow_hyphen_values = true)]
     offset: Option<i64>,
-    /// The clock of the method trace's start: realtime, mono, boot or cpu-counter
+    /// The clock of the method trace's start or of the samples: realtime, mono, boot or cpu-counter
     #[arg(long, value_name = "CLOCK", value_parser = clock)]
     clock: Option<Clock>,
     /// Say what was tried to find the clock and the threads, and what came of it
@@ -384,6 +385,7 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
         }
     }
     let report = &summary.report;
+    let samples: u64 = summary.contents.get(DataKind::Samples);
     for (cpu, count) in &report.cpus {
         let gaps =
             if count.gaps > 0 { format!(", {} gaps of unknown size", count.gaps) } else { String::new() };
@@ -391,7 +393,8 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
     }
     let events = report.events();
     let markers = summary.markers;
-    writeln!(to, "total: {events} events, {markers} markers, {}", calls_and_threads(summary))?;
+    let samples = if samples > 0 { format!("{samples} samples, ") } else { String::new() };
+    writeln!(to, "total: {events} events, {markers} markers, {samples}{}", calls_and_threads(summary))?;
     for line in super::track_event_lines(&report.track_events) {
         writeln!(to, "{line}")?;
     }

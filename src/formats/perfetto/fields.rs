@@ -443,11 +443,13 @@ pub(crate) mod interned_data {
 
 /// `Callstack`.
 pub(crate) mod callstack {
+    pub(crate) const IID: u32 = 1;
     pub(crate) const FRAME_IDS: u32 = 2;
 }
 
 /// `Frame`.
 pub(crate) mod frame {
+    pub(crate) const IID: u32 = 1;
     pub(crate) const FUNCTION_NAME_ID: u32 = 2;
     pub(crate) const MAPPING_ID: u32 = 3;
     pub(crate) const REL_PC: u32 = 4;
@@ -456,6 +458,7 @@ pub(crate) mod frame {
 
 /// `Mapping`.
 pub(crate) mod mapping {
+    pub(crate) const IID: u32 = 1;
     pub(crate) const BUILD_ID: u32 = 2;
     pub(crate) const PATH_STRING_IDS: u32 = 7;
 }

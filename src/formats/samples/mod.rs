@@ -81,6 +81,10 @@ pub(crate) fn is_java_method(path: &str, symbol: &[u8]) -> bool {
 /// A part of the name of the memory to which ART compiles methods while they run.
 const JIT_MEMORY: &str = "jit-cache";
 
+/// The types of a Perfetto trace's packets that are read as samples.
+pub(crate) const PACKETS_OF_SAMPLES: [&str; 3] =
+    ["perf_sample", "streaming_profile_packet", "module_symbols"];
+
 /// The event type whose samples simpleperf's `--trace-offcpu` takes where a thread stops running.
 pub(crate) const SCHED_SWITCH: &str = "sched:sched_switch";
 
@@ -166,6 +170,16 @@ pub struct SampleTables {
     pub frames: Vec<SampleFrame>,
     /// The stacks.
     pub stacks: StackTable,
+}
+
+impl SampleTables {
+    /// The frame that names the code of a stack: the innermost method of Java, else the innermost function
+    /// outside of the kernel, else the innermost one.
+    pub fn own_frame(&self, stack: u32) -> Option<&SampleFrame> {
+        let frames = || self.stacks.frames(stack).filter_map(|number| self.frames.get(number as usize));
+        let of_kind = |kind| frames().find(|frame| frame.kind == kind);
+        of_kind(FrameKind::Java).or_else(|| of_kind(FrameKind::Native)).or_else(|| frames().next())
+    }
 }
 
 /// Samples that are missing.

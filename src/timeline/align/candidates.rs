@@ -15,7 +15,7 @@ use crate::statistics::median;
 
 /// How far a trace may begin after the recording's end, or end before the recording's begin, and still be
 /// tried: ns.
-const MAX_OUTSIDE_RECORDING_NS: u64 = 1_000_000_000;
+pub const MAX_OUTSIDE_RECORDING_NS: u64 = 1_000_000_000;
 /// How exact a trace's start is, ns: the time is cut to µs, and a counter's reading is cut to its tick.
 /// Candidates closer than this, and than the snapshots' own error, count as one.
 pub const START_RESOLUTION_NS: u64 = 3_000;

@@ -316,8 +316,7 @@ mod tests {
     fn names_markers_and_times_on_the_cpu_are_kept_per_thread() {
         let mut evidence = KernelEvidence::default();
         let map = ClockMap::offset(1_000);
-        let mut pass =
-            EvidencePass { map: &map, evidence: Some(&mut evidence), duplicates: None, scout: None };
+        let mut pass = EvidencePass { evidence: Some(&mut evidence), ..EvidencePass::new(&map) };
         ftrace_text::read(TEXT.as_bytes(), Order::Any, &mut pass).unwrap();
         evidence.finish();
         assert_eq!((evidence.first, evidence.last), (1_000_101_000, 1_001_001_000));
@@ -349,8 +348,7 @@ mod tests {
                     a-9 (    5) [000] ...1 1.6: tracing_mark_write: E|5\n";
         let mut evidence = KernelEvidence::default();
         let map = ClockMap::default();
-        let mut pass =
-            EvidencePass { map: &map, evidence: Some(&mut evidence), duplicates: None, scout: None };
+        let mut pass = EvidencePass { evidence: Some(&mut evidence), ..EvidencePass::new(&map) };
         ftrace_text::read(text.as_bytes(), Order::Any, &mut pass).unwrap();
         evidence.finish();
         assert_eq!(evidence.art_starts, [(1_500_000_000, 1_600_000_000)]);

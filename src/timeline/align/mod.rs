@@ -5,6 +5,8 @@
 //! CLOCK_MONOTONIC or, for a year (2023 to 2024), the CPU's counter. So each clock is tried: the snapshots
 //! give the trace's place by this clock, and the residuals of markers and context switches show how well that
 //! place fits. A clock is chosen only if its place fits clearly better than the places of all other clocks.
+//!
+//! Samples are placed by the times that their threads had a CPU (`sample_place.rs`).
 
 mod candidates;
 pub(super) mod clock_map;
@@ -14,13 +16,17 @@ pub(super) mod method_evidence;
 pub(super) mod placement;
 pub(super) mod reason;
 mod residuals;
+pub(super) mod running_times;
+pub(super) mod sample_evidence;
+mod sample_offset;
+pub(super) mod sample_place;
 
 use self::candidates::{ChosenPlace, MAX_RESIDUAL_NS, START_RESOLUTION_NS, candidates, choose};
 use self::clock_map::{ClockMap, ReferenceClock};
 use self::identity::Evidence;
 use self::kernel_evidence::KernelEvidence;
 use self::placement::{Finding, MergeOptions, Placement};
-use self::reason::{NoPlace, PlaceBasis, Trial};
+use self::reason::{NoPlace, NoSamplePlace, PlaceBasis, Trial};
 use self::residuals::{MatchedPair, Residuals, correct};
 use super::summary::Verdict;
 use crate::art::ClockMode;
@@ -28,7 +34,7 @@ use crate::clock::Clock;
 use crate::formats::art_method::{MethodTrace, Tracer, YEAR_2001_NS};
 use crate::statistics::median;
 
-/// A method trace could not be placed.
+/// A method trace or samples could not be placed.
 #[derive(Debug, thiserror::Error)]
 pub enum AlignError {
     /// Neither the recording's snapshots nor a comparison of the two files decides where it began.
@@ -44,6 +50,29 @@ pub enum AlignError {
         why: NoPlace,
         /// The places that were tried.
         trials: Vec<Trial>,
+    },
+    /// Neither the samples' clock nor a comparison with the recording decides where the samples lie.
+    #[error(
+        "{name}: nothing tells where these samples lie on the recording's clock: {why} ({}). Say it with --clock \
+         (realtime, mono, boot) or with --offset (ns to add to their times)",
+        joined(.trials)
+    )]
+    UnplacedSamples {
+        /// The path as given.
+        name: String,
+        /// Why none of the places that were tried is chosen.
+        why: NoSamplePlace,
+        /// The places that were tried.
+        trials: Vec<Trial>,
+    },
+    /// The samples have no times.
+    #[error(
+        "{name}: these samples have no times, so that no timeline can hold them: leave them out; `tracebridge \
+         profile` counts them"
+    )]
+    SamplesWithoutTimes {
+        /// The path as given.
+        name: String,
     },
     /// Its records have no times.
     #[error(

@@ -72,6 +72,15 @@ pub enum PlaceBasis {
         /// How many times better it fits than the next place, and the clock of that.
         runner_up: Option<(u64, Clock)>,
     },
+    /// Samples lie where their threads had a CPU.
+    SamplesFit {
+        /// Whether a clock leads to the place; else it was found by the samples alone.
+        has_clock: bool,
+        /// How well they fit.
+        inside: SamplesInside,
+    },
+    /// The usual clock of such files, and nothing can be compared.
+    UsualClock(Clock),
     /// Only this clock puts the start into the recording, and nothing else can be compared.
     OnlyClock,
 }
@@ -117,6 +126,33 @@ impl Serialize for PlaceReason {
     }
 }
 
+/// How well samples fit their place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SamplesInside {
+    /// Samples that lie where their thread had a CPU.
+    pub inside: u64,
+    /// Samples that were compared.
+    pub compared: u64,
+    /// How many times more samples miss the next place.
+    pub times_better: Option<u64>,
+    /// How exactly the place is known, ns to both sides, where it was found by the samples alone.
+    pub within_ns: Option<u64>,
+}
+
+impl fmt::Display for SamplesInside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SamplesInside { inside, compared, .. } = self;
+        write!(f, "{inside} of {compared} samples lie where their thread had the CPU")?;
+        if let Some(times) = self.times_better {
+            write!(f, ", {times} times fewer miss it than any other place")?;
+        }
+        match self.within_ns {
+            Some(ns) => write!(f, "; sure within {:.1} µs", ns as f64 / 1e3),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for PlaceBasis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -149,6 +185,13 @@ impl fmt::Display for PlaceBasis {
                     Some((times, clock)) => write!(f, ", {times} times better than {clock}"),
                     None => Ok(()),
                 }
+            }
+            PlaceBasis::SamplesFit { has_clock: true, inside } => write!(f, "it fits: {inside}"),
+            PlaceBasis::SamplesFit { has_clock: false, inside } => {
+                write!(f, "found by the context switches: {inside}")
+            }
+            PlaceBasis::UsualClock(clock) => {
+                write!(f, "{clock} is the usual clock of such files; nothing else to compare")
             }
             PlaceBasis::OnlyClock => f.write_str(
                 "the only clock whose snapshots put the start into the recording; nothing else to compare",
@@ -188,6 +231,17 @@ pub enum Trial {
     },
     /// Neither the trace nor the recordings hold anything to compare.
     NothingToCompare,
+    /// The clock does not lead samples into the recording.
+    SamplesOutside(Clock),
+    /// A place of samples that was compared with the recordings.
+    SamplePlace {
+        /// The clock.
+        clock: Clock,
+        /// Samples that lie where their thread had a CPU.
+        inside: u64,
+        /// Samples that were compared.
+        compared: u64,
+    },
 }
 
 /// How well a place fits.
@@ -225,6 +279,15 @@ impl fmt::Display for Trial {
                 write!(f, "{clock}: begins at {begins} ns: {fit} over {compared}")
             }
             Trial::NothingToCompare => f.write_str("no markers of traced methods, no CPU times to compare"),
+            Trial::SamplesOutside(clock) => {
+                write!(f, "{clock}: the samples would lie outside of the recording")
+            }
+            Trial::SamplePlace { clock: Clock::Unknown | Clock::TracePerf, inside, compared } => {
+                write!(f, "best place: {inside} of {compared} samples where their thread had the CPU")
+            }
+            Trial::SamplePlace { clock, inside, compared } => {
+                write!(f, "{clock}: {inside} of {compared} samples where their thread had the CPU")
+            }
         }
     }
 }
@@ -259,4 +322,55 @@ pub enum NoPlace {
     /// The snapshots lead to a place at which nothing coincides.
     #[error("{0} fits by its snapshots, but no marker of a traced method lies where it should")]
     Contradicted(Clock),
+}
+
+/// Why samples have no place. Displayed as a part of a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum NoSamplePlace {
+    /// The user named a clock of which the recording has no reading.
+    #[error("no snapshot of that clock in the recording")]
+    NoSnapshot,
+    /// The recording tells no times of the sampled threads on a CPU.
+    #[error("the recording has no context switches (sched_switch) of the sampled threads")]
+    NothingToCompare,
+    /// The clock that the file names leads to a place that the samples do not fit.
+    #[error(
+        "by {0}, the clock that the file names, only {1} of {2} samples lie where their thread had the CPU"
+    )]
+    Contradicted(Clock, u64, u64),
+    /// Too few samples lie in the recording at the best place.
+    #[error("only {compared} samples can be compared with its context switches, which prove nothing")]
+    TooFew {
+        /// The number of samples.
+        compared: u64,
+    },
+    /// The samples fit no place.
+    #[error("even at the best place only {inside} of {compared} samples lie where their thread had the CPU")]
+    NoneFits {
+        /// Samples that lie where they may.
+        inside: u64,
+        /// Samples that were compared.
+        compared: u64,
+    },
+    /// Another place fits about as well.
+    #[error(
+        "at the best place {inside} of {compared} samples lie where their thread had the CPU, but elsewhere \
+         {other} of {of} do"
+    )]
+    SeveralFit {
+        /// Samples that lie where they may.
+        inside: u64,
+        /// Samples that were compared.
+        compared: u64,
+        /// The same at the next place.
+        other: u64,
+        /// The same at the next place.
+        of: u64,
+    },
+    /// The threads ran so long at a time that the samples fit a wide range.
+    #[error("they fit anywhere within {:.1} ms", *.within_ns as f64 / 5e5)]
+    Loose {
+        /// The range of offsets that fit, ns to both sides.
+        within_ns: u64,
+    },
 }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use super::WindowState;
+use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{
     CounterValue, CpuCount, Event, EventType, EventTypeId, Order, OwnedTrackEvent, SinkAdapter,
     TimelineFrame, Track, TrackEvent, TrackEventKind,
@@ -30,6 +32,8 @@ pub struct WindowFilter<'a> {
     threads: BTreeMap<u32, WindowedCalls>,
     tracks: Vec<TrackStack>,
     cpus: BTreeMap<Cpu, CpuLosses>,
+    /// By the number of the set: the tables of samples.
+    samples: Vec<Arc<SampleTables>>,
     counter: ContentCounter,
 }
 
@@ -88,6 +92,7 @@ impl<'a> WindowFilter<'a> {
             threads: BTreeMap::new(),
             tracks: Vec::new(),
             cpus: BTreeMap::new(),
+            samples: Vec::new(),
             counter: ContentCounter::default(),
         }
     }
@@ -348,6 +353,23 @@ impl TimelineAdapter for WindowFilter<'_> {
             inside.extend(stack.end(to));
         }
         stack.pass(thread, &inside, &mut self.counter, self.to)
+    }
+
+    fn sample_set(&mut self, set: u32, tables: &Arc<SampleTables>) -> io::Result<()> {
+        self.samples.push(Arc::clone(tables));
+        self.to.sample_set(set, tables)
+    }
+
+    fn sample(&mut self, set: u32, sample: &Sample) -> io::Result<()> {
+        let Window { from, to, .. } = self.window;
+        if sample.time < from || sample.time > to {
+            return Ok(());
+        }
+        if self.edges_in_order {
+            self.begin()?;
+        }
+        self.counter.sample(self.samples[set as usize].threads[sample.thread as usize].tid);
+        self.to.sample(set, sample)
     }
 
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
