@@ -2,28 +2,32 @@
 //!
 //! Slices, thread states and instants become markers, and counters become counters. Methods become samples,
 //! because the format builds call trees from samples only: each thread's stack is sampled every
-//! [`SAMPLE_INTERVAL_NS`], and a stack that stays the same becomes one sample with a weight. The whole
-//! profile is kept in memory until the end, because in the file the tables precede the entries that refer to
-//! them.
+//! [`SAMPLE_INTERVAL_NS`], and a stack that stays the same becomes one sample with a weight. Samples that
+//! were recorded are samples of their thread, of weight 1 each; where their file has several event types, the
+//! type is the root of the stack. A sample of a thread that stopped running is a marker, as long as the
+//! thread waited. The whole profile is kept in memory until the end, because in the file the tables precede
+//! the entries that refer to them.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
 use fxprof_processed_profile::{
-    CategoryColor, CategoryHandle, CounterHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags,
-    MarkerFieldFormat, MarkerTiming, ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval,
-    StackHandle, StaticSchemaMarker, StaticSchemaMarkerField, StringHandle, ThreadHandle, Timestamp,
+    CategoryColor, CategoryHandle, CounterHandle, CpuDelta, Frame, FrameFlags, FrameHandle, FrameInfo,
+    MarkerFieldFlags, MarkerFieldFormat, MarkerHandle, MarkerTiming, ProcessHandle, Profile,
+    ReferenceTimestamp, SamplingInterval, StackHandle, StaticSchemaMarker, StaticSchemaMarkerField,
+    StringHandle, ThreadHandle, Timestamp,
 };
 
 use super::Out;
 use super::held_memory::{HeldBytes, HeldLimit, HeldMemory};
+use crate::formats::samples::{FrameKind, NO_STACK};
 use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
 use crate::ids::{Cpu, Pid, Tid};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 use crate::tracks::{
-    AsyncEdge, AsyncSlice, Both, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span, Task,
-    Tasks, ThreadState, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, Both, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span,
+    TakenSample, Task, Tasks, ThreadState, TrackBuilder, TrackSink,
 };
 
 const SAMPLE_INTERVAL_NS: u64 = 100_000;
@@ -38,7 +42,7 @@ const NO_THREAD: Tid = Tid(i32::MIN);
 
 /// The bytes of an item in the tables of the profile, which grow to twice what they hold.
 const HELD_BYTES: HeldBytes =
-    HeldBytes { named: 48, running: 64, state: 64, arrow: 0, counter: 48, method_edge: 40 };
+    HeldBytes { named: 48, running: 64, state: 64, arrow: 0, counter: 48, method_edge: 40, sample: 40 };
 
 /// Makes the writer, which writes to `out` and keeps no more than `limit` in memory.
 pub(super) fn create(out: Out, limit: HeldLimit) -> Box<dyn TimelineSink> {
@@ -51,6 +55,7 @@ pub(super) fn create(out: Out, limit: HeldLimit) -> Box<dyn TimelineSink> {
         sched: category("Scheduler", CategoryColor::Green),
         kernel: category("Kernel", CategoryColor::Orange),
         method: category("Method", CategoryColor::Yellow),
+        native: category("Native", CategoryColor::LightBlue),
     };
     let writer = FirefoxWriter {
         out,
@@ -61,6 +66,8 @@ pub(super) fn create(out: Out, limit: HeldLimit) -> Box<dyn TimelineSink> {
         processes: HashMap::new(),
         threads: HashMap::new(),
         method_threads: HashMap::new(),
+        sampled: HashMap::new(),
+        stacks: HashMap::new(),
         counters: HashMap::new(),
     };
     Box::new(TrackBuilder::new(Both::new(writer, HeldMemory::new(HELD_BYTES, limit))))
@@ -71,6 +78,7 @@ struct ProfileCategories {
     sched: CategoryHandle,
     kernel: CategoryHandle,
     method: CategoryHandle,
+    native: CategoryHandle,
 }
 
 /// The categories of frames, of which most profiles have none.
@@ -92,6 +100,10 @@ struct FirefoxWriter {
     /// first seen.
     threads: HashMap<Tid, ThreadHandle>,
     method_threads: HashMap<u32, SampledThread>,
+    /// The threads that hold recorded samples, by thread id.
+    sampled: HashMap<Tid, ThreadHandle>,
+    /// Stacks of recorded samples, by thread, set, event type and stack.
+    stacks: HashMap<(Tid, u32, u32, u32), Option<StackHandle>>,
     counters: HashMap<(CounterScope, String), (CounterHandle, f64)>,
 }
 
@@ -228,7 +240,7 @@ impl FirefoxWriter {
         name: &str,
         detail: &str,
         category: CategoryHandle,
-    ) {
+    ) -> MarkerHandle {
         let start = self.timestamp(start);
         let timing = match end {
             Some(end) => MarkerTiming::Interval(start, self.timestamp(end)),
@@ -239,7 +251,69 @@ impl FirefoxWriter {
             detail: self.profile.intern_string(detail),
             category,
         };
-        self.profile.add_marker(thread, timing, marker);
+        self.profile.add_marker(thread, timing, marker)
+    }
+}
+
+impl FirefoxWriter {
+    /// The thread for the recorded samples of a thread. Where calls are on it, which are samples of another
+    /// weight, it is a thread beside it.
+    fn sampled_thread(&mut self, names: &Tasks, at: Task) -> ThreadHandle {
+        if let Some(thread) = self.sampled.get(&at.tid) {
+            return *thread;
+        }
+        let own = self.task_thread(at);
+        let mut thread = own;
+        if self.method_threads.values().any(|methods| methods.thread == own) {
+            let process = self.process(at.process());
+            let zero = Timestamp::from_nanos_since_reference(0);
+            thread = self.profile.add_thread(process, at.tid.0 as u32, zero, false);
+            self.profile.set_thread_name(thread, &format!("{} (samples)", names.thread_name(at.tid)));
+        }
+        self.sampled.insert(at.tid, thread);
+        thread
+    }
+
+    /// The stack of a sample, with the event type as its root where there are several.
+    fn recorded_stack(&mut self, thread: ThreadHandle, taken: &TakenSample<'_>) -> Option<StackHandle> {
+        let TakenSample { set, tables, at, sample } = *taken;
+        let mut missing = Vec::new();
+        let mut below = sample.stack;
+        let key = |stack| (at.tid, set, sample.event, stack);
+        let mut handle = loop {
+            if let Some(handle) = self.stacks.get(&key(below)) {
+                break *handle;
+            }
+            let Some(node) = tables.stacks.nodes().get(below as usize) else {
+                let root = (tables.events.len() > 1).then(|| {
+                    let name = &tables.events[sample.event as usize].name;
+                    let frame = self.label(thread, name, self.categories.kernel);
+                    self.profile.intern_stack(thread, None, frame)
+                });
+                self.stacks.insert(key(NO_STACK), root);
+                break root;
+            };
+            missing.push((below, node.frame));
+            below = node.parent;
+        };
+        for (stack, frame) in missing.into_iter().rev() {
+            let frame = &tables.frames[frame as usize];
+            let category = match frame.kind {
+                FrameKind::Kernel => self.categories.kernel,
+                FrameKind::Java => self.categories.method,
+                FrameKind::Native => self.categories.native,
+            };
+            let frame = self.label(thread, &frame.name, category);
+            handle = Some(self.profile.intern_stack(thread, handle, frame));
+            self.stacks.insert(key(stack), handle);
+        }
+        handle
+    }
+
+    fn label(&mut self, thread: ThreadHandle, name: &str, category: CategoryHandle) -> FrameHandle {
+        let frame = Frame::Label(self.profile.intern_string(name));
+        let info = FrameInfo { frame, category_pair: category.into(), flags: FrameFlags::empty() };
+        self.profile.intern_frame(thread, info)
     }
 }
 
@@ -360,6 +434,23 @@ impl TrackSink for FirefoxWriter {
         let leaf = sampled.stack.last().map(|(_, handle)| *handle);
         let weight = i32::try_from(count).unwrap_or(i32::MAX);
         self.profile.add_sample(sampled.thread, ts, leaf, CpuDelta::ZERO, weight);
+        Ok(())
+    }
+
+    fn sample(&mut self, names: &Tasks, taken: &TakenSample<'_>) -> io::Result<()> {
+        let TakenSample { tables, at, sample, .. } = *taken;
+        let thread = self.sampled_thread(names, at);
+        let stack = self.recorded_stack(thread, taken);
+        let event = &tables.events[sample.event as usize];
+        if event.is_off_cpu {
+            let end = sample.time.saturating_add(sample.period);
+            let category = self.categories.sched;
+            let marker = self.add_marker(thread, sample.time, Some(end), "off CPU", &event.name, category);
+            self.profile.set_marker_stack(thread, marker, stack);
+            return Ok(());
+        }
+        let ts = self.timestamp(sample.time);
+        self.profile.add_sample(thread, ts, stack, CpuDelta::ZERO, 1);
         Ok(())
     }
 

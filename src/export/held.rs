@@ -43,6 +43,7 @@ const HELD: &[(DataKind, [Held; 9])] = &[
     (DataKind::KernelEvents,          [ALL,     ALL,          ALL,        ALL,     ALL,        ALL,     ALL,    ALL,   ALL]),
     (DataKind::Markers,               [ALL,     ALL,          ALL,        ALL,     ALL,        ALL,     ALL,    ALL,   ALL]),
     (DataKind::Methods,               [ALL,     ALL,          NONE,       ALL,     ALL,        SAMPLED, ALL,    ALL,   ALL]),
+    (DataKind::Samples,               [ALL,     ALL,          NONE,       NONE,    ALL,        MARKERS, NONE,   STRIPS, STRIPS]),
     (DataKind::TrackEvents,           [ALL,     ALL,          NONE,       NONE,    ALL,        ALL,     ALL,    ALL,   ALL]),
     (DataKind::SystemCallArguments,   [ALL,     ALL,          NONE,       NONE,    ALL,        ALL,     ALL,    ALL,   ALL]),
     (DataKind::Frames,                [ALL,     ALL,          NONE,       NONE,    ALL,        ALL,     ALL,    ALL,   ALL]),
@@ -62,6 +63,8 @@ const HELD: &[(DataKind, [Held; 9])] = &[
 ];
 
 const SAMPLED: Held = Held::Changed("samples of 0.1 ms");
+const STRIPS: Held = Held::Changed("strips of stacks");
+const MARKERS: Held = Held::Changed("markers where off a CPU");
 const NO_SYMBOLS: Held = Held::Changed("no names of symbols");
 const NO_MONOTONIC: Held = Held::Changed("without MONOTONIC");
 const STATES: Held = Held::Changed("states, no wakers");

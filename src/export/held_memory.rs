@@ -12,8 +12,8 @@ use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame};
 use crate::ids::{Cpu, Pid};
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
-    Arrow, AsyncSlice, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span, Task, Tasks,
-    ThreadState, TrackSink,
+    Arrow, AsyncSlice, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span, TakenSample,
+    Task, Tasks, ThreadState, TrackSink,
 };
 
 /// Without a limit of the user's, an output may keep this many bytes: a page of 60 million calls or 7 million
@@ -40,7 +40,7 @@ impl From<UnpackLimit> for HeldLimit {
 /// An output would have to keep more in memory than it may.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the output is kept in memory until it is complete, and {items} slices, states, calls and values take more \
+    "the output is kept in memory until it is complete, and {items} slices, states, calls, samples and values take more \
      than {limit} bytes, the limit: write a part with --from TIME and --to TIME, or a format that needs no memory \
      (.pftrace, .json, .csv), or set another limit with --max-memory BYTES"
 )]
@@ -63,6 +63,7 @@ pub(super) struct HeldBytes {
     pub counter: u64,
     /// The begin or the end of a method.
     pub method_edge: u64,
+    pub sample: u64,
 }
 
 /// Counts what an output keeps in memory, and ends it at the limit.
@@ -137,6 +138,10 @@ impl TrackSink for HeldMemory {
 
     fn stack(&mut self, _: &MethodThread, _: &[OpenMethod], _: &[MethodLabel], _: u64) -> io::Result<()> {
         self.add(self.each.method_edge)
+    }
+
+    fn sample(&mut self, _: &Tasks, _: &TakenSample<'_>) -> io::Result<()> {
+        self.add(self.each.sample)
     }
 
     fn track_begin(&mut self, _: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {

@@ -15,6 +15,7 @@ mod report;
 mod round_trip;
 mod sample_profiles;
 mod samples;
+mod samples_written;
 mod texts;
 mod trace_dat;
 mod why;

@@ -5,8 +5,8 @@
 //! counters `C` events, and instants `i` events. Methods become `B` and `E` events on a track of their own
 //! beside the track of their thread, with the thread's CPU time in `tts`. CPUs become threads of a process of
 //! their own, with a slice for each time that a thread had the CPU. The states of a thread and the frames of
-//! FrameTimeline become `b` and `e` events in their process. Integers that a double cannot hold become
-//! strings.
+//! FrameTimeline become `b` and `e` events in their process. Samples become `P` events, whose `sf` names a
+//! stack among the `stackFrames` at the end. Integers that a double cannot hold become strings.
 //!
 //! Times are µs with three decimals, which is exact. But most viewers read numbers as doubles, add `dur` to
 //! `ts`, and get a sum that may be greater than the `ts` of the next event. Slices of threads, methods and
@@ -18,24 +18,28 @@
 //! slice of the same name has ended at its time, so that every viewer nests the slices alike.
 
 mod json_text;
+mod stack_frames;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 
 use self::json_text::{
     Duration, FRAME_CATEGORY, JsonPlace, LATE_COLOR, Micros, SliceTrack, frame_args, json_int, json_string,
 };
+use self::stack_frames::StackFrames;
 use super::Out;
 use super::writer_thread::WriterThread;
+use crate::formats::samples::SampleTables;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, Value};
 use crate::ids::{Cpu, Pid, Tid};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 use crate::tracks::thread_names::{SECOND_TRACK, method_process, method_track_id};
 use crate::tracks::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, ThreadState, TrackBuilder, TrackSink, counter_number,
+    TakenSample, Task, Tasks, ThreadState, TrackBuilder, TrackSink, counter_number,
 };
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
@@ -56,6 +60,7 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
         tracks: BTreeMap::new(),
         flows: HashSet::new(),
         frames: 0,
+        stacks: StackFrames::default(),
         first: true,
     };
     Box::new(TrackBuilder::new(json))
@@ -74,6 +79,7 @@ struct ChromeJsonWriter {
     flows: HashSet<u64>,
     /// The number of frames so far.
     frames: u64,
+    stacks: StackFrames,
     first: bool,
 }
 
@@ -291,6 +297,27 @@ impl TrackSink for ChromeJsonWriter {
         self.event(b'E', place, ts, name, "method", |out| thread_time(out, call.cpu.map(|(_, end)| end)))
     }
 
+    fn sample_set(&mut self, _: u32, tables: &Arc<SampleTables>) {
+        self.stacks.add_set(tables);
+    }
+
+    fn sample(&mut self, _: &Tasks, taken: &TakenSample<'_>) -> io::Result<()> {
+        let TakenSample { set, tables, at, sample } = *taken;
+        let stack = self.stacks.use_stack(set, sample.stack);
+        let event = &tables.events[sample.event as usize];
+        self.event(b'P', place(at), sample.time, event.name.as_bytes(), "sample", |out| {
+            if let Some(id) = stack {
+                let _ = write!(out, ",\"sf\":\"{id}\"");
+            }
+            let _ = write!(out, ",\"args\":{{\"weight\":");
+            json_int(out, i64::try_from(sample.period).unwrap_or(i64::MAX));
+            if let Some(cpu) = sample.cpu {
+                let _ = write!(out, ",\"cpu\":{cpu}");
+            }
+            out.push(b'}');
+        })
+    }
+
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
         let place = self.own_place(track);
         self.complete(place, span, name, "track_event", track.args())
@@ -418,7 +445,9 @@ impl TrackSink for ChromeJsonWriter {
                 self.metadata("process_name", process_place(pid), &name)?;
             }
         }
-        self.out.extend(b"\n],\n\"displayTimeUnit\":\"ns\",\n\"metadata\":{\"tracebridge\":");
+        self.out.extend(b"\n],\n");
+        self.stacks.write(&mut self.writer, &mut self.out)?;
+        self.out.extend(b"\"displayTimeUnit\":\"ns\",\n\"metadata\":{\"tracebridge\":");
         serde_json::to_writer(&mut self.out, summary)?;
         self.out.extend(b"}}\n");
         self.writer.write(&mut self.out)?;

@@ -15,6 +15,7 @@ mod method_tracks;
 mod own_tracks;
 mod packet;
 mod pass_through;
+mod samples;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,6 +28,7 @@ use self::own_tracks::OwnTracks;
 use self::packet::{FreeIds, packet, timestamp};
 use self::pass_through::PassedInputs;
 pub(super) use self::pass_through::copy;
+use self::samples::SampleWriter;
 use super::Out;
 use super::writer_thread::WriterThread;
 use crate::art::Mapping;
@@ -40,6 +42,7 @@ use crate::formats::perfetto::fields::{
 };
 use crate::formats::perfetto::track_table::INPUTS_TRACK as INPUTS_TRACK_NAME;
 use crate::formats::perfetto::wire::write::{double, int, message, string, uint};
+use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{
     Event, EventType, EventTypeId, FormatId, Head, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
     has_format,
@@ -73,6 +76,7 @@ pub(super) struct PerfettoWriter<'a> {
     passed: Option<PassedInputs<'a>>,
     ids: FreeIds,
     own_tracks: OwnTracks,
+    samples: SampleWriter,
 }
 
 #[derive(Default)]
@@ -109,6 +113,7 @@ impl<'a> PerfettoWriter<'a> {
             passed: None,
             ids: FreeIds::default(),
             own_tracks: OwnTracks::default(),
+            samples: SampleWriter::default(),
         }
     }
 
@@ -435,6 +440,18 @@ impl TimelineSink for PerfettoWriter<'_> {
         if self.batch.edges(thread, edges) { self.write_methods() } else { Ok(()) }
     }
 
+    fn sample_set(&mut self, _: u32, tables: &Arc<SampleTables>) -> io::Result<()> {
+        self.samples.add_set(tables, &mut self.ids);
+        Ok(())
+    }
+
+    fn sample(&mut self, set: u32, sample: &Sample) -> io::Result<()> {
+        self.first_ts = self.first_ts.min(sample.time);
+        let clock = self.packet_clock();
+        self.samples.sample(&mut self.out, set, sample, clock);
+        self.write_if_full()
+    }
+
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         self.kernel.stop_batches(&mut self.writer, &mut self.out)?;
         let mut kernel = self.kernel.packets();
@@ -460,6 +477,17 @@ impl TimelineSink for PerfettoWriter<'_> {
             passed.write(&mut |out| self.writer.write(out))?;
         }
         self.writer.finish()
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        let off_cpu = self.samples.off_cpu;
+        let note = || {
+            format!(
+                "{off_cpu} samples of threads that stopped running are without the time until they ran again: \
+                 Perfetto's samples have no place for it"
+            )
+        };
+        (off_cpu > 0).then(note).into_iter().collect()
     }
 
     fn passes_through(&mut self, input: usize) -> bool {

@@ -8,6 +8,7 @@ mod collector;
 mod columns;
 mod index;
 mod page_trace;
+mod sample_strips;
 mod tracks;
 mod videos;
 
@@ -22,6 +23,7 @@ pub use self::videos::PageVideos;
 use super::Out;
 use super::held_memory::HeldLimit;
 use super::systrace::SystraceWriter;
+use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, REPORT_DIRECTORY_ID, Sink, ThreadInfo, Track,
     TrackEvent,
@@ -254,6 +256,14 @@ impl TimelineSink for ReportWriter<'_> {
 
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
         self.sinks().try_for_each(|sink| sink.edges(thread, edges))
+    }
+
+    fn sample_set(&mut self, set: u32, tables: &Arc<SampleTables>) -> io::Result<()> {
+        self.sinks().try_for_each(|sink| sink.sample_set(set, tables))
+    }
+
+    fn sample(&mut self, set: u32, sample: &Sample) -> io::Result<()> {
+        self.sinks().try_for_each(|sink| sink.sample(set, sample))
     }
 
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {

@@ -9,10 +9,12 @@ use super::blocks::BlockWriter;
 use super::collector::{PageCollector, StringTable, WallMark};
 use super::columns::{ArrowColumns, Base, LATE, NO_DEADLINE, PageArrow};
 use super::index::{self, People, TrackEntry, track_order, without_directories};
+use super::sample_strips::SampleStrips;
 use super::tracks::{FrameTimes, Name, Owner, PageTrack, PageTracks, TrackColumns, TrackRole};
 use super::videos::PageVideos;
 use crate::clock::Clock;
 use crate::export::held_memory::{HeldBytes, HeldLimit, HeldMemory};
+use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
 };
@@ -29,12 +31,13 @@ use crate::why;
 /// The bytes that the page and the model of its causes keep of an item, in tables that grow to twice what
 /// they hold.
 const HELD_BYTES: HeldBytes =
-    HeldBytes { named: 24, running: 72, state: 72, arrow: 96, counter: 16, method_edge: 16 };
+    HeldBytes { named: 24, running: 72, state: 72, arrow: 96, counter: 16, method_edge: 16, sample: 128 };
 
 /// A trace as it is collected.
 pub(in crate::export) struct PageTrace {
     builder: TrackBuilder<Both<Both<PageCollector, why::ModelCollector>, HeldMemory>>,
     head: Option<Head>,
+    samples: SampleStrips,
     notes: Vec<String>,
     /// The trace's start, ns of its clock, once it is written.
     start: u64,
@@ -45,7 +48,7 @@ impl PageTrace {
     pub fn new(limit: HeldLimit) -> PageTrace {
         let both = Both::new(PageCollector::default(), why::ModelCollector::default());
         let builder = TrackBuilder::new(Both::new(both, HeldMemory::new(HELD_BYTES, limit)));
-        PageTrace { builder, head: None, notes: Vec::new(), start: 0 }
+        PageTrace { builder, head: None, samples: SampleStrips::default(), notes: Vec::new(), start: 0 }
     }
 
     fn page(&mut self) -> &mut PageCollector {
@@ -69,7 +72,9 @@ impl PageTrace {
         videos: &PageVideos<'_>,
         blocks: &mut BlockWriter<W>,
     ) -> io::Result<usize> {
+        let samples = std::mem::take(&mut self.samples);
         let (page, why) = self.builder.sink().first.parts();
+        samples.add_tracks(page);
         let model = std::mem::take(why).into_model();
         let first = page.tracks.first();
         let start = first.into_iter().chain(summary.report.first_ts).min().unwrap_or(0);
@@ -313,6 +318,16 @@ impl TimelineSink for PageTrace {
 
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
         self.builder.edges(thread, edges)
+    }
+
+    fn sample_set(&mut self, set: u32, tables: &Arc<SampleTables>) -> io::Result<()> {
+        self.samples.add_set(tables);
+        self.builder.sample_set(set, tables)
+    }
+
+    fn sample(&mut self, set: u32, sample: &Sample) -> io::Result<()> {
+        self.samples.add(set, sample);
+        self.builder.sample(set, sample)
     }
 
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {

@@ -71,6 +71,7 @@ pub(super) enum TrackRole {
     States,
     Atrace,
     Methods,
+    Samples,
     Own,
     Markers,
     Events,
@@ -98,6 +99,7 @@ impl TrackRole {
             TrackRole::States => "states",
             TrackRole::Atrace => "atrace",
             TrackRole::Methods => "methods",
+            TrackRole::Samples => "samples",
             TrackRole::Own => "own",
             TrackRole::Markers => "markers",
             TrackRole::Events => "events",
@@ -331,6 +333,13 @@ impl PageTracks {
     pub fn add_calls(&mut self, owner: Owner) -> usize {
         let columns = TrackColumns::Calls(SpanColumns::default());
         self.list.push(PageTrack { role: TrackRole::Methods, owner, name: String::new(), columns });
+        self.list.len() - 1
+    }
+
+    /// Adds a track for the samples of one thread, as calls, and returns its number.
+    pub fn add_sample_calls(&mut self, owner: Owner, name: String) -> usize {
+        let columns = TrackColumns::Calls(SpanColumns::default());
+        self.list.push(PageTrack { role: TrackRole::Samples, owner, name, columns });
         self.list.len() - 1
     }
 

@@ -36,6 +36,8 @@ mod gate;
 mod hostile_phones;
 mod inputs_in_hand;
 mod json_schemas;
+#[cfg(target_os = "linux")]
+mod launch_samples;
 mod launches;
 mod limits_are_told;
 mod manuals;
@@ -54,6 +56,7 @@ mod progress;
 mod queries;
 mod report;
 mod samples;
+mod samples_on_timeline;
 mod screen_video;
 mod strace;
 mod trace_dat;

@@ -71,6 +71,7 @@ export type TrackRole =
   | "async"
   | "own"
   | "methods"
+  | "samples"
   | "running"
   | "irq"
   | "states"
