@@ -1,5 +1,5 @@
-//! Which files belong to one trace: a recording, the method trace and the video of the screen of the same
-//! moments, and the key file and the data file of a method trace.
+//! Which files belong to one trace: a recording with the method trace, the samples and the video of the screen
+//! of the same moments, and the key file and the data file of a method trace.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -9,10 +9,12 @@ use crate::formats::{InputFiles, input_files};
 
 /// The endings of a method trace's name: `launch` writes `NAME.trace` beside the recording.
 const METHOD_TRACES: [&str; 2] = ["trace", "key"];
+/// The ending of samples, which `launch` writes beside the recording, too.
+const SAMPLES: &str = "perf.data";
 
-/// The files of each trace, in the order of the first file of each. The files of `pairs` belong together.
-/// Of the others, a method trace `NAME.trace` or `NAME.key` and a video `NAME.mp4` belong to the one other
-/// file `NAME.…` of its directory: `launch` writes such files.
+/// The files of each trace, in the order of the first file of each. The files of `pairs` belong together. Of
+/// the others, a method trace `NAME.trace` or `NAME.key`, samples `NAME.perf.data` and a video `NAME.mp4`
+/// belong to the one other file `NAME.…` of their directory: `launch` writes such files.
 pub fn pairs_of(files: &[PathBuf], pairs: &[[PathBuf; 2]]) -> Vec<Vec<PathBuf>> {
     let is_paired = |file: &PathBuf| pairs.iter().any(|pair| pair.contains(file));
     let mut groups: Vec<Vec<PathBuf>> = pairs.iter().map(|pair| pair.to_vec()).collect();
@@ -24,11 +26,13 @@ pub fn pairs_of(files: &[PathBuf], pairs: &[[PathBuf; 2]]) -> Vec<Vec<PathBuf>> 
     }
     for input in &inputs {
         let Some(of_stem) = stems.remove(&stem(&input.path).0) else { continue };
-        let traces = of_stem.iter().filter(|input| is_method_trace(&input.path)).count();
-        let videos = of_stem.iter().filter(|input| is_screen_video(&input.path)).count();
-        match (of_stem.len() - traces - videos, traces, videos) {
-            (1, 0 | 1, 0 | 1) => groups.push(of_stem.into_iter().flat_map(InputFiles::named).collect()),
-            _ => groups.extend(of_stem.into_iter().map(InputFiles::named)),
+        let count = |is: fn(&Path) -> bool| of_stem.iter().filter(|input| is(&input.path)).count();
+        let beside = [count(is_method_trace), count(is_samples), count(is_screen_video)];
+        let recordings = of_stem.len() - beside.iter().sum::<usize>();
+        if recordings == 1 && beside.iter().all(|count| *count <= 1) {
+            groups.push(of_stem.into_iter().flat_map(InputFiles::named).collect());
+        } else {
+            groups.extend(of_stem.into_iter().map(InputFiles::named));
         }
     }
     groups
@@ -42,10 +46,17 @@ fn is_screen_video(file: &Path) -> bool {
     stem(file).1.is_some_and(|ending| ending == "mp4")
 }
 
+fn is_samples(file: &Path) -> bool {
+    stem(file).1.is_some_and(|ending| ending == SAMPLES)
+}
+
 /// The path without the ending of the file's name, and this ending; `.gz` and `.zst` behind it are left out.
 fn stem(file: &Path) -> (OsString, Option<OsString>) {
     let packed = file.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
     let unpacked = if packed { file.with_extension("") } else { file.to_owned() };
+    if let Some(name) = unpacked.to_str().and_then(|name| name.strip_suffix(SAMPLES)?.strip_suffix('.')) {
+        return (name.into(), Some(SAMPLES.into()));
+    }
     (unpacked.with_extension("").into_os_string(), unpacked.extension().map(ToOwned::to_owned))
 }
 
@@ -75,6 +86,14 @@ mod tests {
         assert_eq!(groups(&["1.mp4", "1.dat", "2.dat"], &[]), ["1.mp4+1.dat", "2.dat"]);
         assert_eq!(groups(&["1.dat", "1.trace", "1.mp4"], &[]), ["1.dat+1.trace+1.mp4"]);
         assert_eq!(groups(&["1.mp4", "1.trace"], &[]), ["1.mp4", "1.trace"]);
+    }
+
+    #[test]
+    fn samples_belong_to_the_file_of_their_name() {
+        assert_eq!(groups(&["1.dat", "1.perf.data"], &[]), ["1.dat+1.perf.data"]);
+        let files = ["1.perf.data", "1.dat", "1.trace", "2.perf.data", "perf.data"];
+        assert_eq!(groups(&files, &[]), ["1.perf.data+1.dat+1.trace", "2.perf.data", "perf.data"]);
+        assert_eq!(groups(&["1.dat", "1.txt", "1.perf.data"], &[]), ["1.dat", "1.txt", "1.perf.data"]);
     }
 
     #[test]

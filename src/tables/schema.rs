@@ -65,6 +65,7 @@ pub enum TableId {
     Event,
     Frame,
     Cause,
+    Sample,
     Rejected,
 }
 
@@ -78,7 +79,7 @@ impl TableId {
 impl TableSchema {
     /// Whether parts that an earlier version has written lack the table: it came later.
     pub fn may_be_absent(&self) -> bool {
-        matches!(self.id, TableId::Frame | TableId::Cause)
+        matches!(self.id, TableId::Frame | TableId::Cause | TableId::Sample)
     }
 
     /// The place of a column, where the table has it.
@@ -205,6 +206,12 @@ pub static TABLES: &[TableSchema] = &[
         TRACE_ID, column("span", Text), nullable("app", Text), nullable("frame_id", Int64), TS, TS_ABS, DUR,
         column("cause", Text), column("path", Text), nullable("subject", Text), column("ns", Int64),
         column("count", Int64),
+    ] },
+    TableSchema { id: TableId::Sample, name: "sample", sorted_by: &["utid", "ts_abs"], columns: &[
+        TRACE_ID, column("utid", Int64), nullable("cpu", Int32), TS, TS_ABS, column("event", Text),
+        column("period", Int64), column("is_off_cpu", Bool), nullable("function", Text),
+        nullable("kind", Text), nullable("module", Text), nullable("own_function", Text),
+        nullable("stack", Text),
     ] },
     TableSchema { id: TableId::Rejected, name: "rejected", sorted_by: &[], columns: &[
         column("rejected_id", Text), column("path", Text), nullable("path_bytes", Bytes),

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::io;
 
+use crate::formats::samples::{FrameKind, SampleTables};
 use crate::formats::{CounterValue, Event, EventType, event_catalog};
 use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::Finder;
@@ -13,7 +14,7 @@ use crate::tables::{Cell, TableId, TraceRows};
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, ThreadState, TrackObserver, TrackSink, counter_number,
+    TakenSample, Task, Tasks, ThreadState, TrackObserver, TrackSink, counter_number,
 };
 
 /// A slice that has begun.
@@ -148,6 +149,8 @@ pub(super) struct TableSink<'r> {
     large: LargeTables,
     /// The fields of the last event as text.
     args: Vec<u8>,
+    /// The stack of the last sample as text.
+    stack: String,
     next_id: u64,
     slices: SliceStacks<Tid>,
     track_slices: SliceStacks<u32>,
@@ -187,6 +190,7 @@ impl<'r> TableSink<'r> {
             rows,
             large,
             args: Vec::new(),
+            stack: String::new(),
             next_id: 0,
             slices: SliceStacks::default(),
             track_slices: SliceStacks::default(),
@@ -285,6 +289,23 @@ impl<'r> TableSink<'r> {
 fn ns(span: Span) -> u64 {
     span.end.saturating_sub(span.start)
 }
+
+/// The functions of a stack, the outermost first, with semicolons between them, as folded stacks have them.
+/// Of a deeper stack the innermost [`MAX_DEPTH`] are there.
+fn folded(tables: &SampleTables, stack: u32, out: &mut String) {
+    out.clear();
+    let frames: Vec<u32> = tables.stacks.frames(stack).take(MAX_DEPTH).collect();
+    for frame in frames.into_iter().rev() {
+        if !out.is_empty() {
+            out.push(';');
+        }
+        // A semicolon in a name would divide it.
+        out.extend(tables.frames[frame as usize].name.chars().map(|c| if c == ';' { ':' } else { c }));
+    }
+}
+
+/// The most functions of a stack in the table `sample`.
+const MAX_DEPTH: usize = 256;
 
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
@@ -403,6 +424,40 @@ impl TrackSink for TableSink<'_> {
         if tid.is_thread() {
             self.cpu_times.begin(tid, ts);
         }
+    }
+
+    fn sample(&mut self, _: &Tasks, taken: &TakenSample<'_>) -> io::Result<()> {
+        let TakenSample { tables, at, sample, .. } = *taken;
+        let utid = self.utid(at.tid);
+        let mut stack = std::mem::take(&mut self.stack);
+        folded(tables, sample.stack, &mut stack);
+        let event = &tables.events[sample.event as usize];
+        let frame = tables.stacks.frames(sample.stack).next().map(|frame| &tables.frames[frame as usize]);
+        let module = frame.and_then(|frame| tables.modules.get(frame.module as usize));
+        let kind = frame.map(|frame| match frame.kind {
+            FrameKind::Native => "native",
+            FrameKind::Kernel => "kernel",
+            FrameKind::Java => "java",
+        });
+        let pushed = self.rows.push(
+            TableId::Sample,
+            [
+                utid.into(),
+                sample.cpu.into(),
+                Cell::Int(0),
+                sample.time.into(),
+                (&event.name).into(),
+                sample.period.into(),
+                event.is_off_cpu.into(),
+                frame.map(|frame| &frame.name).into(),
+                kind.into(),
+                module.map(|module| module.file_name()).into(),
+                tables.own_frame(sample.stack).map(|frame| &frame.name).into(),
+                Some(&stack).filter(|stack| !stack.is_empty()).into(),
+            ],
+        );
+        self.stack = stack;
+        pushed
     }
 
     fn on_cpu(&mut self, _: &Tasks, cpu: Cpu, thread: Task, span: Span, prio: i64) -> io::Result<()> {

@@ -252,6 +252,40 @@ fn a_part_of_a_timeline_has_the_samples_of_this_part() {
 }
 
 #[test]
+fn a_dataset_has_a_row_for_each_sample_and_a_query_compares_builds() {
+    let sampled = Sampled::irregular(2_000, 3);
+    let dir = sampled.dir.path();
+    for build in ["1", "2"] {
+        let trace = dir.join(build);
+        fs::create_dir(&trace).unwrap();
+        let text =
+            fs::read_to_string(sampled.file("rec.txt")).unwrap().replace("prev_prio=120", "prev_prio=119");
+        let text = if build == "1" { text } else { text.replace("prev_prio=119", "prev_prio=118") };
+        fs::write(trace.join("rec.txt"), text).unwrap();
+        fs::copy(sampled.file("samples.trace"), trace.join("rec.perf.data")).unwrap();
+        let files = [trace.join("rec.txt"), trace.join("rec.perf.data")];
+        let mut add = tracebridge();
+        add.args(["dataset", "add"])
+            .arg(dir.join("lab"))
+            .args(files)
+            .args(["--tag", &format!("build={build}")]);
+        add.run().exited(0);
+    }
+    if !support::python::has_modules("duckdb") {
+        return support::skip("python", "no duckdb: run scripts/setup");
+    }
+    let rows = support::python::query(dir, &["--csv", "lab", "top-functions-by-build"]).stdout;
+    let rows: Vec<Vec<&str>> = rows.lines().skip(1).map(|row| row.split(',').collect()).collect();
+    let running = sampled.times.len() - sampled.off_cpu;
+    for build in ["1", "2"] {
+        let of_build = rows.iter().filter(|row| row[0] == build);
+        let samples: usize = of_build.clone().map(|row| row[3].parse::<usize>().unwrap()).sum();
+        assert_eq!(samples, running, "{rows:?}");
+        assert!(of_build.clone().all(|row| row[1] == "cpu-clock" && row[2].starts_with("app::")), "{rows:?}");
+    }
+}
+
+#[test]
 fn a_page_draws_the_stacks_of_samples_on_their_threads() {
     let sampled = Sampled::irregular(500, 2);
     sampled.merge("out.html", &["--offset", &OFFSET_NS.to_string()]).exited(0);
