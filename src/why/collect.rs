@@ -19,8 +19,8 @@ use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::Finder;
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
-    AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod, Span, Task,
-    Tasks, TrackObserver, TrackSink,
+    AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod, Span,
+    TakenSample, Task, Tasks, TrackObserver, TrackSink,
 };
 
 /// `common_flags` of an event that was written while a hard or a soft interrupt was served, or a
@@ -40,6 +40,8 @@ pub(crate) struct ModelCollector {
     event_kinds: FxHashMap<EventTypeId, CollectedEvent>,
     /// The names of methods, by their numbers.
     methods: FxHashMap<u32, NameId>,
+    /// The names of the functions of samples, by the set and the stack.
+    sampled: FxHashMap<(u32, u32), NameId>,
     /// The last event of each CPU.
     last_on_cpu: FxHashMap<Cpu, LastOnCpu>,
     losses: Vec<Span>,
@@ -441,6 +443,27 @@ impl TrackSink for ModelCollector {
         Ok(())
     }
 
+    /// Of several event types that sample running threads the first counts: each of them samples the same
+    /// time.
+    fn sample(&mut self, _: &Tasks, taken: &TakenSample<'_>) -> io::Result<()> {
+        let TakenSample { set, tables, at, sample } = *taken;
+        self.saw(sample.time);
+        let event = &tables.events[sample.event as usize];
+        let counts = event.is_off_cpu
+            || tables.events.iter().position(|event| !event.is_off_cpu) == Some(sample.event as usize);
+        let is_kept = counts && at.tid.is_thread() && self.kept.overlaps(sample.time, sample.time);
+        if !is_kept || !self.keeps_states(1) {
+            return Ok(());
+        }
+        let Some(frame) = tables.own_frame(sample.stack) else { return Ok(()) };
+        let names = &mut self.model.names;
+        let name = *self.sampled.entry((set, sample.stack)).or_insert_with(|| names.number(&frame.name));
+        let thread = self.thread(at.tid);
+        let samples = if event.is_off_cpu { &mut thread.off_cpu_samples } else { &mut thread.samples };
+        samples.push((sample.time, name));
+        Ok(())
+    }
+
     fn other(&mut self, _: &Tasks, _: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.saw(event.ts);
         if self.has_given_up() {
@@ -534,6 +557,11 @@ impl TrackSink for ModelCollector {
         self.model.extent = (first, last);
         self.model.tasks = tasks.clone();
         self.learn_processes();
+        // Some sinks get samples behind the rest.
+        for thread in self.model.threads.values_mut() {
+            thread.samples.sort_unstable_by_key(|(ts, _)| *ts);
+            thread.off_cpu_samples.sort_unstable_by_key(|(ts, _)| *ts);
+        }
         let losses = std::mem::take(&mut self.losses).into_iter();
         self.model.losses = joined(losses.map(|span| (span.start, span.end)).collect());
         let finder = std::mem::take(&mut self.finder);

@@ -42,6 +42,8 @@ pub(crate) struct CausePart {
     pub count: u64,
     /// When: begins and ends, ns of the timeline. The first thousand.
     pub intervals: Vec<(u64, u64)>,
+    /// How many samples tell the subject; 0 where samples do not tell it.
+    pub samples: u64,
 }
 
 impl CausePart {
@@ -143,6 +145,7 @@ impl Model {
                 ns: share.ns,
                 count: share.count,
                 intervals,
+                samples: share.samples,
             }
         };
         shares.into_iter().map(part).collect()
@@ -238,6 +241,7 @@ pub(crate) fn sum(explanations: &[Explanation]) -> Vec<CausePart> {
             Some(sum) => {
                 sum.ns += part.ns;
                 sum.count += part.count;
+                sum.samples += part.samples;
             }
             None => {
                 parts.insert(key, CausePart { intervals: Vec::new(), ..part.clone() });
@@ -268,6 +272,8 @@ struct CauseJson<'a> {
     ns: u64,
     share: f64,
     count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<u64>,
     intervals: &'a [(u64, u64)],
 }
 
@@ -296,6 +302,7 @@ impl<'a> ExplanationJson<'a> {
             ns: part.ns,
             share: share(part.ns),
             count: part.count,
+            samples: Some(part.samples).filter(|samples| *samples > 0),
             intervals: &part.intervals,
         };
         ExplanationJson {

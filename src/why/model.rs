@@ -277,6 +277,10 @@ pub(super) struct ThreadHistory {
     early_wake: Option<Wake>,
     pub slices: Slices,
     pub calls: Slices,
+    /// The samples of the running thread, in order of time: when, and the function that ran.
+    pub samples: Vec<(u64, NameId)>,
+    /// The same where the thread stopped running.
+    pub off_cpu_samples: Vec<(u64, NameId)>,
     /// The least that each begin and end of a call took because it was recorded, ns.
     pub call_edge_ns: u64,
     /// When the kernel looked for free memory on behalf of the thread.
@@ -294,7 +298,34 @@ struct KeptCounts {
     marks: usize,
 }
 
+/// A sample that was taken when a thread stopped running lies so near to the switch, ns.
+const SWITCH_NS: u64 = 50_000;
+
 impl ThreadHistory {
+    /// Calls `with` for the parts of `from..to`, in which the thread ran: each sample stands for the time
+    /// that is nearer to it than to other samples. Without samples there is one part, with none.
+    pub fn sampled_parts(&self, from: u64, to: u64, mut with: impl FnMut(u64, u64, Option<NameId>)) {
+        let first = self.samples.partition_point(|(ts, _)| *ts < from);
+        let samples = &self.samples[first..];
+        let samples = &samples[..samples.partition_point(|(ts, _)| *ts < to)];
+        let mut at = from;
+        for (number, (ts, name)) in samples.iter().enumerate() {
+            let end = samples.get(number + 1).map_or(to, |(next, _)| ts.midpoint(*next));
+            with(at, end, Some(*name));
+            at = end;
+        }
+        if samples.is_empty() {
+            with(from, to, None);
+        }
+    }
+
+    /// The function in which the thread stopped running at `since`, by a sample.
+    pub fn stopped_in(&self, since: u64) -> Option<NameId> {
+        let near = self.off_cpu_samples.partition_point(|(ts, _)| ts.saturating_add(SWITCH_NS) < since);
+        let found = self.off_cpu_samples.get(near).filter(|(ts, _)| *ts <= since.saturating_add(SWITCH_NS));
+        found.map(|(_, name)| *name)
+    }
+
     /// All that is there now stays, and the next changes, which tell how the last wait ended.
     pub fn keep(&mut self) {
         self.kept =

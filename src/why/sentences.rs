@@ -17,6 +17,8 @@ struct Line<'a> {
     count: u64,
     /// Largest first.
     subjects: Vec<(&'a str, u64)>,
+    /// By subject: the samples that tell it, the most first.
+    sampled: Vec<(&'a str, u64)>,
 }
 
 impl Line<'_> {
@@ -39,7 +41,17 @@ impl Line<'_> {
         let which = if text.is_empty() { "" } else { ", which " };
         let cause = self.path.last().map_or(Cause::Unexplained, |hop| hop.cause);
         text.push_str(&format!("{which}{}", words(cause)));
+        let all: u64 = self.sampled.iter().map(|(_, samples)| samples).sum();
         let subjects: Vec<String> = match &self.subjects[..] {
+            _ if all > 0 => {
+                let most = self.sampled.iter().take(SUBJECTS).enumerate();
+                most.map(|(at, (name, samples))| {
+                    let percent = *samples as f64 * 100.0 / all as f64;
+                    let of = if at == 0 { format!(" of {all} samples") } else { String::new() };
+                    format!("{percent:.0} %{of} in {name}")
+                })
+                .collect()
+            }
             [(name, _)] if !name.is_empty() => vec![(*name).to_owned()],
             subjects => {
                 let named = subjects.iter().filter(|(name, _)| !name.is_empty());
@@ -114,13 +126,20 @@ fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String>
             ns: 0,
             count: 0,
             subjects: Vec::new(),
+            sampled: Vec::new(),
         });
         line.ns += part.ns;
         line.count += part.count;
         line.subjects.push((&part.subject, part.ns));
+        if part.samples > 0 {
+            line.sampled.push((&part.subject, part.samples));
+        }
     }
     let mut all: Vec<Line<'_>> = by_path.into_values().collect();
-    all.iter_mut().for_each(|line| line.subjects.sort_by_key(|(_, ns)| Reverse(*ns)));
+    for line in &mut all {
+        line.subjects.sort_by_key(|(_, ns)| Reverse(*ns));
+        line.sampled.sort_by_key(|(_, samples)| Reverse(*samples));
+    }
     all.sort_by_key(|line| Reverse(line.ns));
     let is_unknown = |line: &Line<'_>| {
         matches!(line.path.last().map(|hop| hop.cause), Some(Cause::Unexplained | Cause::NotRecorded))

@@ -53,6 +53,8 @@ pub(super) struct Share {
     pub count: u64,
     /// The first of them, ns of the timeline.
     pub intervals: Vec<(u64, u64)>,
+    /// Samples that tell the subject.
+    pub samples: u64,
     last_end: u64,
 }
 
@@ -271,7 +273,14 @@ impl<'m> CauseWalk<'m> {
         let wait = self.model.wait(at);
         match wait.follow {
             Some(waker) => self.follow(part, wait.cause, waker, from, to),
-            None => self.leaf(part, wait.cause, self.subject(wait.subject), from, to),
+            None => {
+                // Where nothing names the subject itself, the code that began to wait does.
+                let is_open = matches!(wait.subject, Subject::None | Subject::Fixed(_));
+                let sampled =
+                    at.thread.stopped_in(at.start).filter(|_| is_open && wait.cause != Cause::NotRecorded);
+                let subject = sampled.map_or_else(|| self.subject(wait.subject), SubjectId::Name);
+                self.leaf(part, wait.cause, subject, from, to);
+            }
         }
     }
 
@@ -396,6 +405,15 @@ impl<'m> CauseWalk<'m> {
                 return self.on_cpu(part, Cause::Running, SubjectId::None, cpu, begin, end);
             }
             let in_slice = slice.map_or(SubjectId::None, |slice| SubjectId::Name(slice.name));
+            if thread.calls.list.is_empty() {
+                return thread.sampled_parts(begin, end, |begin, end, sampled| {
+                    let subject = sampled.map_or(in_slice, SubjectId::Name);
+                    self.on_cpu(part, Cause::Running, subject, cpu, begin, end);
+                    if sampled.is_some() && begin < end {
+                        self.count_sample(part, subject);
+                    }
+                });
+            }
             thread.calls.parts(begin, end, |begin, end, call| {
                 let subject = call.map_or(in_slice, |call| SubjectId::Name(call.name));
                 self.on_cpu(part, Cause::Running, subject, cpu, begin, end);
@@ -433,6 +451,12 @@ impl<'m> CauseWalk<'m> {
             at = until;
             next += 1;
         }
+    }
+
+    /// Counts a sample that tells the subject of a part's running time.
+    fn count_sample(&mut self, part: ThreadStretch, subject: SubjectId) {
+        let path = self.split.paths.longer(part.path, Hop { cause: Cause::Running, tid: part.tid });
+        self.split.shares.entry((path, subject)).or_default().samples += 1;
     }
 
     /// Adds a stretch to a cause. Where events are missing, nothing is explained.

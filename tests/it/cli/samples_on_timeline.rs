@@ -252,6 +252,36 @@ fn a_part_of_a_timeline_has_the_samples_of_this_part() {
 }
 
 #[test]
+fn why_names_the_code_that_ran_and_the_code_that_waited_by_samples() {
+    let sampled = Sampled::irregular(500, 2);
+    let why = |more: &[&str]| {
+        let mut why = tracebridge();
+        why.arg("why").args([sampled.file("rec.txt"), sampled.file("samples.trace")]);
+        why.args(["--offset", &OFFSET_NS.to_string(), "--slice", "work"]).args(more).run().exited(0)
+    };
+    let json = why(&["--json"]).json();
+    let causes = json["spans"][0]["causes"].as_array().unwrap();
+    let last = |cause: &Value| cause["path"].as_array().unwrap().last().unwrap()["cause"].clone();
+    let is_own = |cause: &&Value| cause["path"].as_array().unwrap().len() == 1 && last(cause) == "running";
+    let counts = ["app::draw", "app::load"].map(|name| {
+        let of_name = causes.iter().filter(is_own).filter(|cause| cause["subject"] == name);
+        of_name.map(|cause| cause["samples"].as_u64().unwrap()).sum::<u64>()
+    });
+    assert_eq!(counts, sampled.in_work, "{json:#}");
+    let waited = causes.iter().filter(|cause| !is_own(cause) && cause["samples"].is_null());
+    let named =
+        waited.filter(|cause| cause["subject"].as_str().is_some_and(|name| name.starts_with("app::")));
+    assert!(named.count() > 0, "a wait has the function in which it began: {json:#}");
+
+    let all = sampled.in_work.iter().sum::<u64>();
+    let printed = why(&[]).stdout;
+    let (most, name) = sampled.in_work.iter().zip(["app::draw", "app::load"]).max().unwrap();
+    let percent = *most as f64 * 100.0 / all as f64;
+    let words = format!("ran its own code: {percent:.0} % of {all} samples in {name}");
+    assert!(printed.contains(&words), "{words}: {printed}");
+}
+
+#[test]
 fn a_dataset_has_a_row_for_each_sample_and_a_query_compares_builds() {
     let sampled = Sampled::irregular(2_000, 3);
     let dir = sampled.dir.path();
