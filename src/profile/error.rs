@@ -47,6 +47,9 @@ pub enum ProfileError {
         /// The names of the event types.
         known: String,
     },
+    /// `--overhead` was given other files than a method trace and samples.
+    #[error("--overhead compares a method trace with samples of the same run: name one file of each")]
+    NotTraceAndSamples,
     /// Samples were to be compared with calls.
     #[error("--against compares samples with samples and method traces with method traces")]
     SamplesAgainstCalls,
@@ -164,11 +167,16 @@ impl ProfileError {
     /// Whether the request contradicts itself, whatever the files hold.
     pub fn is_usage(&self) -> bool {
         use ProfileError::{
-            EmptyWindow, NoComparisonInThisOutput, SeveralTracesInOneFile, SeveralTracesToCompare,
+            EmptyWindow, NoComparisonInThisOutput, NotTraceAndSamples, SeveralTracesInOneFile,
+            SeveralTracesToCompare,
         };
         matches!(
             self,
-            EmptyWindow | NoComparisonInThisOutput | SeveralTracesInOneFile | SeveralTracesToCompare
+            EmptyWindow
+                | NoComparisonInThisOutput
+                | NotTraceAndSamples
+                | SeveralTracesInOneFile
+                | SeveralTracesToCompare
         )
     }
 

@@ -12,6 +12,7 @@ mod error;
 mod figures;
 mod files;
 mod names;
+mod overhead;
 mod print;
 mod profile_run;
 mod request;
@@ -25,6 +26,7 @@ use crate::formats::input::Input;
 use crate::formats::symbols::SymbolDirectory;
 
 pub use error::{DrawError, ProfileError};
+pub use overhead::overhead;
 pub use profile_run::{ProfileOutput, ProfileReport};
 pub use request::{
     PrintForm, ProfileFiles, ProfileRequest, RecordFilter, RowKind, RowRequest, SampleWeight, SortKey,

@@ -59,6 +59,12 @@ pub struct ProfileArgs {
     /// Of samples: what each one weighs [default: period]
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Samples")]
     pub(super) weight: Option<WeightArg>,
+    /// Say where the method tracer changed the picture: each method's share of the time by the calls of a
+    /// method trace against its share of the samples of the same run (TRACE SAMPLES)
+    #[arg(long, help_heading = "Samples", conflicts_with_all = ["by", "sort", "clock", "event", "weight", "calls",
+        "thread", "from", "to", "method", "tree", "bottom_up", "csv", "output", "folded", "flamegraph", "against", "diff",
+        "mapping"])]
+    pub(super) overhead: bool,
     /// Show this many rows; 0 shows all [default: 40 in a table, all in JSON and CSV]
     #[arg(long, value_name = "N", help_heading = "Rows")]
     pub(super) top: Option<usize>,
@@ -212,7 +218,8 @@ pub fn run(args: ProfileArgs) -> anyhow::Result<Exit> {
     let mut message = |file: &str, text: &str| bar.beside_message(|| messages.say(file, text));
     let mut output = ProfileOutput { results: results.as_mut(), message: &mut message };
     let strict = args.strict;
-    let report = match profile::run(&args.into_request(earlier), &mut output) {
+    let make = if args.overhead { profile::overhead } else { profile::run };
+    let report = match make(&args.into_request(earlier), &mut output) {
         Err(error) if error.is_usage() => return Err(UsageError::from(error.to_string()).into()),
         report => report?,
     };

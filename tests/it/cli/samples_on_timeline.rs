@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use support::report_page::Page;
 use support::sample_report::{OFF_CPU, RUNNING, SampleReport};
-use support::scenario::Random;
+use support::scenario::{Era, Random, Scenario};
 use support::{Ran, tracebridge};
 
 /// How far the samples' clock is behind the recording's, ns.
@@ -313,6 +313,46 @@ fn a_dataset_has_a_row_for_each_sample_and_a_query_compares_builds() {
         assert_eq!(samples, running, "{rows:?}");
         assert!(of_build.clone().all(|row| row[1] == "cpu-clock" && row[2].starts_with("app::")), "{rows:?}");
     }
+}
+
+#[test]
+fn the_shares_of_a_method_by_calls_and_by_samples_stand_beside_each_other() {
+    let dir = support::tempdir();
+    let [trace, samples] = ["app.trace", "app.perf.data"].map(|name| dir.path().join(name));
+    fs::write(&trace, Scenario::new(3, Era::ArtMono).make().trace).unwrap();
+    let profile = tracebridge().args(["profile", "--json", "--sort", "exclusive"]).arg(&trace).run().json();
+    let rows = profile["rows"].as_array().unwrap();
+    let name = |row: &Value| row["name"].as_str().unwrap().split(' ').next().unwrap().to_owned();
+    let time = |row: &Value| row["cpu_exclusive_ns"].as_u64().or(row["wall_exclusive_ns"].as_u64()).unwrap();
+    let all: u64 = rows.iter().map(time).sum();
+    let first = name(&rows[0]);
+    let second = name(&rows[1]);
+    assert_ne!(first, second);
+    let mut report = SampleReport::default();
+    report.thread(7, 7, "main");
+    for number in 0..100_u64 {
+        let method = if number < 90 { &second } else { &first };
+        // Native code that a method has called is the method's.
+        report.sample(1 + number * 1_000_000, 7, RUNNING, &["memcpy", method, "com.example.Other.caller"]);
+    }
+    report.sample(200_000_000, 7, RUNNING, &["start_thread"]);
+    fs::write(&samples, report.bytes()).unwrap();
+    let overhead = |more: &[&str]| {
+        tracebridge().args(["profile", "--overhead"]).args([&trace, &samples]).args(more).run()
+    };
+    let json = overhead(&["--json"]).exited_with_one_of(&[0, 3]).json();
+    assert_eq!((&json["sampled"], &json["outside"]), (&100.into(), &1.into()), "{json:#}");
+    for (method, row, samples) in [(&first, &rows[0], 10), (&second, &rows[1], 90)] {
+        let found = json["rows"].as_array().unwrap().iter().find(|row| row["method"] == **method).unwrap();
+        assert_eq!((&found["samples"], &found["exclusive_ns"]), (&samples.into(), &time(row).into()));
+        let share = time(row) as f64 / all as f64;
+        assert!((found["share_by_calls"].as_f64().unwrap() - share).abs() < 1e-9, "{found}");
+        assert!((found["share_by_samples"].as_f64().unwrap() - f64::from(samples) / 100.0).abs() < 1e-9);
+    }
+    let text = overhead(&[]).stdout;
+    assert!(text.contains("100 samples in methods, 1 outside of all") && text.contains("90.0 %"), "{text}");
+    let one = tracebridge().args(["profile", "--overhead"]).arg(&trace).run().exited(2);
+    assert!(one.stderr.contains("a method trace with samples of the same run"), "{one}");
 }
 
 #[test]
