@@ -21,6 +21,7 @@ mod privilege;
 mod recording;
 mod ring;
 mod ring_programs;
+mod samples;
 mod steps;
 mod text;
 mod tracefs_fixture;
