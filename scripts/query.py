@@ -9,7 +9,7 @@ from pathlib import Path
 import mann_whitney
 import plot
 
-TABLES = """trace source tag process thread slice sched thread_state counter method_profile method_call launch frame cause
+TABLES = """trace source tag process thread slice sched thread_state counter method_profile method_call launch frame cause sample
 event rejected""".split()
 # The traces that a query compares: those whose tag has one of the two values.
 SIDE = """SELECT tag.trace_id, tag.value = parameter.new_value AS is_new

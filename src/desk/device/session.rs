@@ -68,10 +68,12 @@ pub struct SessionEnd {
 }
 
 impl SessionEnd {
-    /// The paths of the recorded files on the device: the capture first, then the method trace, the
+    /// The paths of the recorded files on the device: the capture first, then the method trace, samples, the
     /// app's own traces and the video of the screen, if there are any.
     pub fn captures(&self, session: &Session) -> Vec<String> {
-        let names = ["capture.dat", "capture.pftrace", "capture.txt", "capture.trace", VIDEO_FILE];
+        let names = [
+            "capture.dat", "capture.pftrace", "capture.txt", "capture.trace", "capture.perf.data", VIDEO_FILE,
+        ];
         let names = names.into_iter().filter(|name| self.files.iter().any(|file| file == name));
         // The names come from the device's `ls`, and files of the host are named after them.
         let is_app_trace = |name: &&str| {

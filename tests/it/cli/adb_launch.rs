@@ -76,19 +76,19 @@ echo "priority=0 preferredOrder=0 match=0x108000 specificIndex=-1 isDefault=true
 echo "$6/.Main""#;
 
 /// A release of Android: what `am start` knows beside `--start-profiler`, and whether it has `cmd`.
-struct Release {
+pub struct Release {
     name: &'static str,
     known: &'static str,
     has_cmd: bool,
 }
 
 /// Writes a program that a shell runs.
-fn write_script(path: &Path, script: &str) {
+pub fn write_script(path: &Path, script: &str) {
     write_program(path, format!("#!/bin/sh\n{script}\n"));
 }
 
 /// Android's programs of this release, in the directory `here`.
-fn install(release: &Release, here: &Path) {
+pub fn install(release: &Release, here: &Path) {
     let script = |text: &str| {
         let text = text.replace("HOLD", HOLD).replace("HERE", here.to_str().unwrap());
         text.replace("KNOWN", release.known)
@@ -105,14 +105,14 @@ fn install(release: &Release, here: &Path) {
 }
 
 /// The calls of Android's programs, `TRACE` in place of the method trace's path.
-fn calls(here: &Path) -> Vec<String> {
+pub fn calls(here: &Path) -> Vec<String> {
     let text = fs::read_to_string(here.join("calls")).unwrap_or_default();
     let trace = |word: &str| if word.ends_with(".trace") { "TRACE".to_owned() } else { word.to_owned() };
     text.lines().map(|line| line.split(' ').map(trace).collect::<Vec<_>>().join(" ")).collect()
 }
 
 /// Runs `launch --no-record` of com.app with these flags against a release.
-fn launch(release: &Release, flags: &str, here: &Path) -> Ran {
+pub fn launch(release: &Release, flags: &str, here: &Path) -> Ran {
     install(release, here);
     let mut command = tracebridge();
     command.arg("--android-root").arg(here).args(["launch", "--no-record", "--json", "--settle", "0"]);
@@ -122,10 +122,10 @@ fn launch(release: &Release, flags: &str, here: &Path) -> Ran {
 
 const LOLLIPOP: Release = Release { name: "5.1", known: "--sampling", has_cmd: false };
 const OREO: Release = Release { name: "8.0.0", known: "--sampling --streaming", has_cmd: true };
-const TEN: Release = Release { name: "10", known: "--sampling --streaming", has_cmd: true };
+pub const TEN: Release = Release { name: "10", known: "--sampling --streaming", has_cmd: true };
 const THIRTEEN: Release = Release { name: "13", known: "--sampling --streaming", has_cmd: true };
 const ALL: &str = "--sampling --streaming --clock-type --profiler-output-version";
-const FIFTEEN: Release = Release { name: "15", known: ALL, has_cmd: true };
+pub const FIFTEEN: Release = Release { name: "15", known: ALL, has_cmd: true };
 const SIXTEEN: Release = Release { name: "16", known: ALL, has_cmd: true };
 
 #[test]
@@ -251,9 +251,9 @@ fn a_launch_without_an_end_is_given_up_and_its_profiler_stopped() {
 }
 
 /// A phone whose tracefs is closed, with com.app on it, and a desk.
-struct Phone {
-    desk: Desk,
-    here: PathBuf,
+pub struct Phone {
+    pub desk: Desk,
+    pub here: PathBuf,
 }
 
 /// The series of launches that [`Phone::ended_at`] ends, as its text tells of it.
@@ -263,7 +263,7 @@ const SERIES: u32 = 10;
 const OWN_SLICE: u64 = support::scenario::START + 100_000_000;
 
 impl Phone {
-    fn new(release: &Release, app_type: &str) -> Option<Phone> {
+    pub fn new(release: &Release, app_type: &str) -> Option<Phone> {
         let desk = Desk::one()?;
         let here = desk.server.dir("S1");
         install(release, &here);
@@ -311,7 +311,7 @@ impl Phone {
 
     /// Runs `adb launch com.app`, which must end with this status. Returns its text.
     #[track_caller]
-    fn launch(&self, flags: &str, status: i32) -> String {
+    pub fn launch(&self, flags: &str, status: i32) -> String {
         self.desk.run(&format!("launch com.app --settle 0 {flags}")).exited(status).said()
     }
 
@@ -339,7 +339,7 @@ impl Phone {
     }
 
     /// The calls of Android's programs that begin so.
-    fn calls(&self, program: &str) -> Vec<String> {
+    pub fn calls(&self, program: &str) -> Vec<String> {
         let mut calls = calls(&self.here);
         calls.retain(|call| call.starts_with(program));
         calls
@@ -393,7 +393,7 @@ fn packet(timestamp: u64, content: &[u8], number: u64) -> Vec<u8> {
 }
 
 /// The output as Chrome's JSON text, for names.
-fn events(desk: &Desk, file: &str) -> String {
+pub fn events(desk: &Desk, file: &str) -> String {
     tracebridge().args(["convert", "--format", "chrome-json", "-o", "-"]).arg(desk.path(file)).run().stdout
 }
 

@@ -14,7 +14,10 @@ use std::time::Duration;
 use support::adb_server::AdbServer;
 use support::launch_scenario::{Launch, NoiseSource, USUAL, launches};
 use support::pages::{CodeBlock, code_blocks, device_commands, is_of_device, pages};
+use support::perf_writer::{BOOTTIME, perf_data};
 use support::python::{python, python_with};
+use support::sample_report::{RUNNING, SampleReport};
+use support::scenario::START;
 use support::{
     Command, Ran, TempDir, listed_commands, project_dir, run_in, run_line, screen_video, tracebridge, until,
     write_program,
@@ -217,6 +220,12 @@ impl Fixture {
         for name in ["after", "before", "release"] {
             fs::copy(files.join("app.trace"), files.join(format!("{name}.trace"))).unwrap();
         }
+        let samples: Vec<(u64, u32, u32)> = (0..9).map(|n| (START + n * 1_000_000, 9_000, 9_000)).collect();
+        fs::write(files.join("perf.data"), perf_data(BOOTTIME, &samples)).unwrap();
+        let mut of_app = SampleReport::default();
+        of_app.thread(9_000, 9_000, "main");
+        of_app.sample(START, 9_000, RUNNING, &["com.example.app.Feed.bind"]);
+        fs::write(files.join("app.perf.data"), of_app.bytes()).unwrap();
         write_program(&files.join("test-7"), "#!/bin/sh\n");
         let video = screen_video::video(&screen_video::frames(1_000_000_000, 3), screen_video::Tables::Both);
         for dir in [files, phone] {

@@ -170,6 +170,12 @@ pub struct LaunchFlags {
     /// Sample the app's stacks at this interval in microseconds, instead of tracing each call
     #[arg(long, value_name = "US", conflicts_with = "no_profile", value_parser = clap::value_parser!(u32).range(1..))]
     pub sampling: Option<u32>,
+    /// In place of tracing methods, sample the app this many times in a second that a thread runs: with the
+    /// device's simpleperf, also where threads wait; without it by the method profiler
+    #[arg(long, value_name = "FREQ", num_args = 0..=1, require_equals = true, default_missing_value = "1000",
+        conflicts_with_all = ["sampling", "streaming", "clock_type", "profiler_output_version", "low_overhead", "long_running"],
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub sample: Option<u32>,
     /// Let the runtime write while it traces, so that its buffer of 8 MiB is no limit (Android 8 and newer)
     #[arg(long, conflicts_with = "no_profile")]
     pub streaming: bool,

@@ -4,6 +4,7 @@
 pub(crate) mod activity_manager;
 pub(crate) mod atrace_properties;
 mod properties;
+pub(crate) mod simpleperf;
 
 use std::fs;
 

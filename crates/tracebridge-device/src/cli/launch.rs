@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::record::{AccessArgs, StepArgs, capture_target, print_notice, print_on, recording_request};
 use crate::android::activity_manager::{MethodTracer, Profiler, TracerOptions};
+use crate::android::simpleperf::Sampler;
+use crate::android::system_bin;
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::cli::recording_flags::{
@@ -28,8 +30,11 @@ The app must be debuggable or profileable (or the device a userdebug build) for 
 --no-profile records the start alone. A launch that does not end is given up when -t is over or on a signal. Recording
 and profiler are stopped then, and the kernel's settings are put back.
 
+With --sample the device's simpleperf samples the app in place of that, and writes FILE.perf.data; it samples apps that are
+debuggable or profileable, as root all.
+
 Exit status: 0 both files are there; 1 the app did not start or its launch did not end (the capture is there); 3 events
-were lost, or there is no method trace.
+were lost, or there is no method trace or there are no samples.
 
   tracebridge launch com.example.app -o /data/local/tmp/start.dat
   adb pull /data/local/tmp/start.dat; adb pull /data/local/tmp/start.trace
@@ -66,7 +71,7 @@ impl LaunchArgs {
             return MethodTracer::AlwaysOn { long_running: flags.long_running, duration: flags.time };
         }
         MethodTracer::Regular(TracerOptions {
-            sampling_us: flags.sampling,
+            sampling_us: flags.sampling.or(flags.sample.map(|frequency| 1_000_000 / frequency)),
             streaming: flags.streaming,
             clock: flags.clock_type.map(ClockTypeArg::name),
             output_version: flags.profiler_output_version,
@@ -85,11 +90,19 @@ pub fn run(args: LaunchArgs) -> anyhow::Result<Exit> {
     }
     // `am` has the path opened by a process with another working directory.
     let output = std::path::absolute(&args.output)?;
-    let profiler = (!args.flags.no_profile)
-        .then(|| Profiler { path: output.with_extension("trace"), tracer: args.tracer() });
+    let sampler = args.flags.sample.and_then(|frequency| {
+        let program = Sampler::program_in(&system_bin())?;
+        let path = output.with_extension("perf.data");
+        Some(Sampler { program, path, frequency, time: args.flags.time })
+    });
+    // A device without simpleperf samples with the method profiler.
+    let is_profiled = if args.flags.sample.is_some() { sampler.is_none() } else { !args.flags.no_profile };
+    let profiler =
+        is_profiled.then(|| Profiler { path: output.with_extension("trace"), tracer: args.tracer() });
     let request = LaunchRequest {
         app: args.app.clone(),
         profiler,
+        sampler,
         is_warm: args.flags.warm,
         settle: args.flags.settle,
     };
@@ -144,6 +157,13 @@ fn print(
     if let Some(error) = report.tracer_refused {
         complain(format_args!("tracebridge: {error}"));
         return Ok(Exit::Lossy);
+    }
+    if let Some(error) = report.sampler_refused {
+        complain(format_args!("tracebridge: {error}"));
+        return Ok(Exit::Lossy);
+    }
+    if let Some(samples) = report.samples.filter(|_| !json) {
+        complain(format_args!("samples: {} ({} bytes)", samples.path.display(), samples.bytes));
     }
     if let Some(trace) = report.method_trace {
         let path = trace.path.display();

@@ -14,6 +14,7 @@ use super::recorder::RecordingPlan;
 use super::request::{BufferNotice, RecordingRequest};
 use super::{AFTER_SIGNAL_TIMEOUT, RecordError, Tracefs};
 use crate::android::activity_manager::{Activity, ActivityError, Profiler};
+use crate::android::simpleperf::{SampleFile, Sampler};
 use crate::android::system_bin;
 use crate::step_log::{Phase, print_step};
 use crate::trace_dat::recording_summary::{RecordingEndReason, RecordingSummary};
@@ -30,6 +31,8 @@ pub(crate) struct LaunchRequest {
     pub(crate) app: String,
     /// How the app's methods are traced; `None` for a recording alone.
     pub(crate) profiler: Option<Profiler>,
+    /// How the app is sampled; `None` where it is not.
+    pub(crate) sampler: Option<Sampler>,
     /// Whether the app's process is to be there before the launch.
     pub(crate) is_warm: bool,
     /// How long the recording goes on after the launch has ended.
@@ -50,6 +53,12 @@ pub(crate) struct LaunchReport {
     pub(crate) times: Vec<String>,
     /// The method trace; `None` if none was asked for.
     pub(crate) method_trace: Option<MethodTraceFile>,
+    /// The samples; `None` if none were asked for, or simpleperf has taken none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) samples: Option<SampleFile>,
+    /// Why there are no samples, although they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sampler_refused: Option<String>,
     /// Why the tracer did not start, although the app did.
     #[serde(serialize_with = "as_text")]
     pub(crate) tracer_refused: Option<ActivityError>,
@@ -176,6 +185,8 @@ fn launch(
         signalled.set(since);
         since.is_some_and(|since: Instant| since.elapsed() > AFTER_SIGNAL_TIMEOUT)
     };
+    // It waits for the process of the app, so that no sample of the start is missing.
+    let sampler = request.sampler.as_ref().map(|sampler| sampler.start(&activity.package));
     let phase = Phase::begin("start the app");
     let (answer, tracer) = start(request, activity, end);
     drop(phase);
@@ -202,9 +213,15 @@ fn launch(
         }
         None => None,
     };
+    let samples = sampler.map(|sampler| sampler.and_then(|sampler| sampler.stop(cancel)));
+    let (samples, sampler_refused) = match samples {
+        None => (None, None),
+        Some(Ok(file)) => (Some(file), None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+    };
     let is_time = |line: &&str| line.contains("Time:") || line.contains("State:");
     let times = answer.lines().map(str::trim).filter(is_time).map(str::to_owned).collect();
-    Ok(LaunchReport { times, method_trace, tracer_refused: tracer.err() })
+    Ok(LaunchReport { times, method_trace, samples, sampler_refused, tracer_refused: tracer.err() })
 }
 
 /// Starts the app and waits until the launch has ended. The always-on tracer, where it is wanted, starts in

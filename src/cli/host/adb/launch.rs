@@ -127,7 +127,7 @@ impl LaunchArgs {
             drop_caches: self.drop_caches,
             has_video: self.video,
             recorder: self.via.into(),
-            traces_methods: !self.launch.flags.no_profile,
+            traces_methods: !self.launch.flags.no_profile && self.launch.flags.sample.is_none(),
             flags: device_args(self.launch.given().chain(others())),
             flags_without_methods: [
                 vec!["--no-profile".to_owned()],
