@@ -23,6 +23,7 @@ pub mod formats;
 mod gate;
 mod inspect;
 mod markup;
+mod mcp;
 mod measure;
 pub mod profile;
 mod progress;

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use super::convert::{Conversion, ConvertError, ConvertRequest};
 use super::runs::runs_of;
 use crate::formats::unpack_budget::UnpackLimit;
@@ -12,7 +14,8 @@ use crate::text::file_name;
 use crate::timeline::{InputSummary, MergeSummary, MethodThread, TimelineAdapter, TimelineSink};
 use crate::tracks::TrackBuilder;
 use crate::why::{
-    Difference, Explanation, Model, ModelCollector, NothingAsked, Question, ShownFrames, difference,
+    Difference, Explanation, ExplanationJson, Model, ModelCollector, NothingAsked, Question, ShownFrames,
+    difference,
 };
 
 /// The reason why nothing was explained.
@@ -40,6 +43,12 @@ pub(crate) struct Explained {
 }
 
 impl Explained {
+    /// The object of `why --json` (docs/schemas/why.json).
+    pub fn json(&self, against: Option<&Difference>) -> Value {
+        let spans: Vec<ExplanationJson<'_>> = self.explanations.iter().map(ExplanationJson::new).collect();
+        json!({ "spans": spans, "against": against, "missing": self.missing, "lossy": self.is_lossy })
+    }
+
     /// Adds the spans of another run.
     pub fn add(&mut self, other: Explained) {
         self.explanations.extend(other.explanations);
@@ -140,19 +149,52 @@ fn read_model(
     Ok((model, summary))
 }
 
+/// A trace that has been read, for any number of questions.
+pub(crate) struct ReadTrace {
+    pub model: Model,
+    summary: MergeSummary,
+}
+
+impl ReadTrace {
+    /// Reads the inputs of `request`, of which the output is not written, and keeps all of their time.
+    ///
+    /// # Errors
+    /// [`ConvertError`].
+    pub fn whole(request: ConvertRequest<'_>) -> Result<ReadTrace, ConvertError> {
+        let (model, summary) = read_model(request, &ANYTHING)?;
+        Ok(ReadTrace { model, summary })
+    }
+
+    /// Whether events were lost, or an input is damaged.
+    pub fn is_lossy(&self) -> bool {
+        self.summary.report.is_lossy() || self.summary.problems.are_lossy()
+    }
+
+    /// Explains what `question` is about.
+    ///
+    /// # Errors
+    /// [`ExplainError::Nothing`].
+    pub fn explain(&self, question: &Question) -> Result<Explained, ExplainError> {
+        let is_lossy = self.is_lossy();
+        let spans = self.model.spans(question).map_err(|why| ExplainError::Nothing { why, is_lossy })?;
+        let explain = |span| with_frames(self.model.explain(span), &self.summary);
+        let explanations: Vec<Explanation> = spans.iter().map(explain).collect();
+        let mut missing = self.model.missing();
+        missing.extend(self.model.not_told_apart(&explanations));
+        Ok(Explained { explanations, missing, is_lossy })
+    }
+}
+
+/// A question about all time of all threads.
+const ANYTHING: Question = Question::Stretch { thread: String::new(), from: None, to: None };
+
 /// Reads the inputs of `request`, of which the output is not written, and explains what `question` is about.
 ///
 /// # Errors
 /// [`ExplainError`].
 pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Result<Explained, ExplainError> {
     let (model, summary) = read_model(request, question)?;
-    let is_lossy = summary.report.is_lossy() || summary.problems.are_lossy();
-    let spans = model.spans(question).map_err(|why| ExplainError::Nothing { why, is_lossy })?;
-    let explain = |span| with_frames(model.explain(span), &summary);
-    let explanations: Vec<Explanation> = spans.iter().map(explain).collect();
-    let mut missing = model.missing();
-    missing.extend(model.not_told_apart(&explanations));
-    Ok(Explained { explanations, missing, is_lossy })
+    ReadTrace { model, summary }.explain(question)
 }
 
 /// Adds the frames that the videos among the inputs show at the begin and the end of the span.
@@ -174,8 +216,7 @@ fn with_frames(mut explanation: Explanation, summary: &MergeSummary) -> Explanat
 pub fn explain_everything(file: &Path) -> Vec<(u64, Vec<(u64, u64)>)> {
     let inputs = [file.to_owned()];
     let request = ConvertRequest::to_read(&inputs);
-    let all = Question::Stretch { thread: String::new(), from: None, to: None };
-    let Ok((model, _)) = read_model(request, &all) else { return Vec::new() };
+    let Ok(ReadTrace { model, .. }) = ReadTrace::whole(request) else { return Vec::new() };
     let measured = model.measured_spans().into_iter().map(|span| span.asked);
     let spans = measured.chain(model.spans(&Question::Usual).unwrap_or_default()).chain(model.every_thread());
     let explained = spans.map(|span| model.explain(&span));
@@ -202,10 +243,21 @@ pub(crate) fn explain_runs(
     files: &[PathBuf],
     question: &Question,
 ) -> Result<Explained, ExplainError> {
+    explain_each(files, |inputs| explain(ConvertRequest { inputs, ..request }, question))
+}
+
+/// Calls `explain` with the files of each run, as [`explain_runs`] does.
+///
+/// # Errors
+/// Those of `explain`.
+pub(crate) fn explain_each(
+    files: &[PathBuf],
+    mut explain: impl FnMut(&[PathBuf]) -> Result<Explained, ExplainError>,
+) -> Result<Explained, ExplainError> {
     let mut all: Option<Explained> = None;
     let mut nothing = ExplainError::Nothing { why: NothingAsked::Anything, is_lossy: false };
     for inputs in &runs_of(files) {
-        match (explain(ConvertRequest { inputs, ..request }, question), &mut all) {
+        match (explain(inputs), &mut all) {
             (Ok(explained), Some(all)) => all.add(explained),
             (Ok(explained), None) => all = Some(explained),
             (Err(error @ ExplainError::Nothing { .. }), _) => nothing = error,

@@ -240,7 +240,8 @@ fn first_quote_or_backslash(bytes: [u8; 8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let word = u64::from_le_bytes(bytes);
-    // The high bit of the first byte that is zero becomes set; of bytes behind it, it may be set without cause.
+    // The high bit of the first byte that is zero becomes set; of bytes behind it, it may be set without
+    // cause.
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
     let found = zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\')));
     (found != 0).then(|| found.trailing_zeros() as usize / 8)

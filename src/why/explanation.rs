@@ -152,13 +152,17 @@ impl Model {
     }
 
     fn named_hop(&self, hop: Hop) -> NamedHop {
-        let process = self.process(hop.tid).map(|pid| self.app_name(pid).into_owned());
         NamedHop {
             cause: hop.cause,
             tid: hop.tid,
             thread: self.tasks.thread_name(hop.tid).into_owned(),
-            process: process.unwrap_or_default(),
+            process: self.process_name(hop.tid),
         }
+    }
+
+    /// The name of a thread's process; empty where it is not known.
+    pub(super) fn process_name(&self, tid: Tid) -> String {
+        self.process(tid).map(|pid| self.app_name(pid).into_owned()).unwrap_or_default()
     }
 
     /// The name of the app of a process, as launches and frames have it; empty where nothing names it.

@@ -18,6 +18,7 @@ mod spans;
 mod syscalls;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod waits;
 mod walk;
 
@@ -27,3 +28,4 @@ pub(crate) use self::model::Model;
 pub(crate) use self::sentences::{lines, lines_of_several, summed_lines, thread_lines};
 pub(crate) use self::shown_frames::ShownFrames;
 pub(crate) use self::spans::{NothingAsked, Question};
+pub(crate) use self::totals::TableQuestion;

@@ -323,12 +323,7 @@ impl Model {
         from: Option<u64>,
         to: Option<u64>,
     ) -> Result<Vec<SpanAsked>, NothingAsked> {
-        let (first, last) = self.extent;
-        let begin = first.saturating_add(from.unwrap_or(0));
-        let end = to.map_or(last, |to| first.saturating_add(to)).min(last);
-        if begin >= end {
-            return Err(NothingAsked::Time);
-        }
+        let (begin, end) = self.time_between(from, to)?;
         let by_number = thread.parse::<Tid>().ok().filter(|tid| self.threads.contains_key(tid));
         let named = |tid: &&Tid| self.tasks.thread_name(**tid) == thread;
         // Of several threads of one name, the one that did most.
@@ -338,6 +333,18 @@ impl Model {
         let by_name = || self.threads.keys().filter(named).max_by_key(|tid| (events(tid), **tid)).copied();
         let tid = by_number.or_else(by_name).ok_or_else(|| NothingAsked::Thread(thread.to_owned()))?;
         Ok(vec![SpanAsked::of_thread(format!("thread {}", self.thread_words(tid)), tid, begin, end)])
+    }
+
+    /// The time, ns of the timeline, between two moments after the begin of the trace.
+    pub(super) fn time_between(
+        &self,
+        from: Option<u64>,
+        to: Option<u64>,
+    ) -> Result<(u64, u64), NothingAsked> {
+        let (first, last) = self.extent;
+        let begin = first.saturating_add(from.unwrap_or(0));
+        let end = to.map_or(last, |to| first.saturating_add(to)).min(last);
+        if begin < end { Ok((begin, end)) } else { Err(NothingAsked::Time) }
     }
 
     fn slice_words(&self, tid: Tid, name: &str) -> String {

@@ -9,7 +9,19 @@ const GROUPS: [(&str, &[&str]); 2] = [
     ("Commands for attached devices, from this computer:", &["adb"]),
     (
         "Commands for files:",
-        &["open", "info", "why", "report", "profile", "merge", "convert", "gate", "dataset", "dmtracedump"],
+        &[
+            "open",
+            "info",
+            "why",
+            "report",
+            "profile",
+            "merge",
+            "convert",
+            "gate",
+            "dataset",
+            "mcp",
+            "dmtracedump",
+        ],
     ),
 ];
 

@@ -12,6 +12,7 @@ mod help;
 mod info;
 mod interrupt;
 mod log_output;
+mod mcp;
 mod merge;
 mod profile;
 mod profile_options;
@@ -49,6 +50,7 @@ pub enum HostCommand {
     Dmtracedump(dmtracedump::DmtracedumpArgs),
     Dataset(dataset::DatasetArgs),
     Gate(gate::GateArgs),
+    Mcp(mcp::McpArgs),
     Adb(adb::AdbArgs),
 }
 
@@ -67,6 +69,7 @@ impl HostCommand {
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
             HostCommand::Dataset(args) => dataset::run(args),
             HostCommand::Gate(args) => gate::run(args),
+            HostCommand::Mcp(args) => mcp::run(args),
             HostCommand::Adb(args) => adb::run(args),
         };
         interrupt::settle();

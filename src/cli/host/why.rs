@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Parser;
-use serde_json::json;
 
 use super::MemoryArgs;
 use super::against::AgainstArgs;
@@ -15,7 +14,7 @@ use crate::cli::{Exit, exit::UsageError, units};
 use crate::console::TerminalWriter;
 use crate::export::convert::ConvertRequest;
 use crate::export::explain::{ExplainError, Explained, explain, explain_runs};
-use crate::why::{ExplanationJson, Question, difference, lines, lines_of_several, thread_lines};
+use crate::why::{Question, difference, lines, lines_of_several, thread_lines};
 
 /// Say why a launch, a frame or a slice took as long as it did: causes that add up
 ///
@@ -153,10 +152,7 @@ pub fn run(args: WhyArgs) -> anyhow::Result<Exit> {
 fn print(out: &mut dyn Write, args: &WhyArgs, new: &Explained, old: Option<&Explained>) -> io::Result<()> {
     let change = old.map(|old| difference(&new.explanations, &old.explanations));
     if args.json {
-        let spans: Vec<ExplanationJson<'_>> = new.explanations.iter().map(ExplanationJson::new).collect();
-        let value =
-            json!({ "spans": spans, "against": change, "missing": new.missing, "lossy": new.is_lossy });
-        writeln!(out, "{value}")?;
+        writeln!(out, "{}", new.json(change.as_ref()))?;
         return out.flush();
     }
     let text = match (&change, new.explanations.as_slice()) {

@@ -44,6 +44,8 @@ mod manuals;
 #[cfg(target_os = "linux")]
 mod many_events;
 mod mapping;
+#[cfg(unix)]
+mod mcp;
 mod method_writers;
 mod mistakes;
 mod one_way_in;

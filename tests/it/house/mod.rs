@@ -41,6 +41,7 @@ const CRATES: &[Crate] = &[
             &["why"],
             &["export", "profile"],
             &["dataset", "desk", "gate", "inspect"],
+            &["mcp"],
             &["cli"],
             &["lib"],
         ],

@@ -7,11 +7,17 @@ use crate::{listed_commands, project_dir, tracebridge};
 /// The title of the commands that need the kernel's tracefs, in the program's help.
 const DEVICE_COMMANDS: &str = "Commands that record this machine itself";
 
-/// The names of the README and of the pages in docs/.
+/// The directories of pages: those for people, and those for assistants.
+const DIRECTORIES: [&str; 3] = ["docs", "agents/tracebridge", "agents/tracebridge/references"];
+
+/// The names of the README and of the pages in docs/ and agents/.
 pub fn pages() -> Vec<String> {
-    let in_docs = fs::read_dir(project_dir().join("docs")).unwrap();
-    let in_docs = in_docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
-    let mut pages: Vec<String> = in_docs.filter(|name| name.ends_with(".md")).collect();
+    let in_directory = |directory: &'static str| {
+        let entries = fs::read_dir(project_dir().join(directory)).unwrap();
+        entries.map(move |entry| format!("{directory}/{}", entry.unwrap().file_name().display()))
+    };
+    let mut pages: Vec<String> =
+        DIRECTORIES.into_iter().flat_map(in_directory).filter(|name| name.ends_with(".md")).collect();
     pages.push("README.md".to_owned());
     pages.sort();
     pages

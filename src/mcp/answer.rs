@@ -1,0 +1,249 @@
+//! Cuts the JSON of an answer to a size that an assistant reads at once, and says what was left out.
+
+use serde_json::{Map, Value, json};
+
+/// The most bytes of an answer, where the client asks for no other number.
+pub(super) const USUAL_BYTES: usize = 4_000;
+/// The most bytes that a client may ask for.
+pub(super) const MOST_BYTES: usize = 64_000;
+/// The least: room for an answer's head.
+pub(super) const LEAST_BYTES: usize = 1_000;
+/// The room for what tells of the rest.
+const REST_BYTES: usize = 500;
+/// A text of a trace has so many characters at most.
+const TEXT_CHARS: usize = 160;
+/// A text is cut to so many characters where an answer has no list that could be shorter.
+const SHORT_TEXT_CHARS: usize = 40;
+/// So many places are named at which something was left out.
+const NAMED_PLACES: usize = 6;
+/// The values of these members are texts of the trace.
+pub(super) const TRACE_TEXTS: [&str; 13] = [
+    "app", "label", "messages", "method", "missing", "name", "package", "path", "process", "subject",
+    "thread", "value", "what",
+];
+
+/// An answer of at most `limit` bytes as JSON. Lists keep their first elements, which are the most important
+/// ones; `left_out` says how many of each are missing, and `again` is the call that gives more.
+pub(super) fn fitted(answer: Value, limit: usize, again: &Value) -> Value {
+    let mut answer = answer;
+    clean(&mut answer);
+    let room = limit.saturating_sub(REST_BYTES);
+    let mut left_out: Vec<(String, usize)> = Vec::new();
+    let mut text_chars = TEXT_CHARS;
+    while size(&answer) > room {
+        let over = size(&answer) - room;
+        if let Some((path, count)) = shorten_largest_list(&mut answer, over) {
+            match left_out.iter_mut().find(|(known, _)| *known == path) {
+                Some((_, sum)) => *sum += count,
+                None => left_out.push((path, count)),
+            }
+        } else if text_chars > SHORT_TEXT_CHARS {
+            text_chars = SHORT_TEXT_CHARS;
+            for_each_text(&mut answer, &mut |text| *text = bounded(text, SHORT_TEXT_CHARS));
+        } else {
+            answer = json!({});
+            left_out = vec![("/".to_owned(), 1)];
+        }
+    }
+    // A list that went with the element around it is told with that.
+    left_out.retain(|(path, _)| path == "/" || answer.pointer(path).is_some());
+    if let Value::Object(members) = &mut answer {
+        if !left_out.is_empty() {
+            let named: Map<String, Value> = left_out
+                .iter()
+                .take(NAMED_PLACES)
+                .map(|(path, count)| (path.clone(), json!(count)))
+                .collect();
+            members.insert("left_out".to_owned(), Value::Object(named));
+            members.insert("more".to_owned(), again.clone());
+        }
+    }
+    answer
+}
+
+fn size(value: &Value) -> usize {
+    // A value without maps of other keys than texts is always JSON.
+    serde_json::to_vec(value).map_or(0, |bytes| bytes.len())
+}
+
+/// Makes the list or table shorter that takes most bytes, by about `over` bytes. Returns where it stands and
+/// how many elements went; `None` where no list has more than one element. Of lists of times that stand
+/// within another one, none is needed.
+fn shorten_largest_list(answer: &mut Value, over: usize) -> Option<(String, usize)> {
+    let mut found: Option<(String, usize)> = None;
+    find_lists(answer, &mut String::new(), &mut |path, bytes, is_expendable| {
+        // The innermost list of times goes before anything else.
+        let weight = if is_expendable { bytes.saturating_mul(1_000) } else { bytes };
+        if found.as_ref().is_none_or(|(_, most)| weight > *most) {
+            found = Some((path.to_owned(), weight));
+        }
+    });
+    let (path, _) = found?;
+    let list = answer.pointer_mut(&path)?;
+    let removed = match list {
+        Value::Array(items) => {
+            let least = usize::from(!is_of_times(items));
+            let mut bytes = 0;
+            let mut removed = 0;
+            while items.len() > least && bytes < over {
+                bytes += items.pop().map_or(0, |item| size(&item) + 1);
+                removed += 1;
+            }
+            removed
+        }
+        Value::Object(members) => {
+            let keys: Vec<String> = members.keys().skip(1).cloned().collect();
+            let mut bytes = 0;
+            let mut removed = 0;
+            for key in keys.iter().rev() {
+                if bytes >= over {
+                    break;
+                }
+                bytes += members.remove(key).map_or(0, |item| size(&item) + key.len() + 4);
+                removed += 1;
+            }
+            removed
+        }
+        _ => 0,
+    };
+    (removed > 0).then_some((path, removed))
+}
+
+/// A list of numbers or of pairs of numbers: when something happened.
+fn is_of_times(items: &[Value]) -> bool {
+    items.first().is_some_and(|first| match first {
+        Value::Number(_) => true,
+        Value::Array(pair) => pair.first().is_some_and(Value::is_number),
+        _ => false,
+    })
+}
+
+/// A table by name has at least so many entries.
+const TABLE_ENTRIES: usize = 8;
+
+/// Calls `with` for each list that can be shorter: its place, its bytes, and whether it is one of times.
+fn find_lists(value: &Value, path: &mut String, with: &mut dyn FnMut(&str, usize, bool)) {
+    let len = path.len();
+    match value {
+        Value::Array(items) => {
+            let is_expendable = is_of_times(items);
+            if items.len() > usize::from(!is_expendable) {
+                with(path, size(value), is_expendable);
+            }
+            for (at, item) in items.iter().enumerate() {
+                path.push('/');
+                path.push_str(&at.to_string());
+                find_lists(item, path, with);
+                path.truncate(len);
+            }
+        }
+        Value::Object(members) => {
+            let is_table = members.len() >= TABLE_ENTRIES && members.values().all(Value::is_number);
+            if is_table && !path.is_empty() {
+                with(path, size(value), false);
+            }
+            for (name, item) in members {
+                path.push('/');
+                path.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                find_lists(item, path, with);
+                path.truncate(len);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Bounds every text, and writes characters that nobody sees as escapes.
+fn clean(value: &mut Value) {
+    for_each_text(value, &mut |text| *text = bounded(&visible(text), TEXT_CHARS));
+}
+
+fn for_each_text(value: &mut Value, with: &mut dyn FnMut(&mut String)) {
+    match value {
+        Value::String(text) => with(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| for_each_text(item, with)),
+        Value::Object(members) => {
+            let names: Vec<String> =
+                members.keys().filter(|name| name.chars().count() > TEXT_CHARS).cloned().collect();
+            for name in names {
+                if let Some(item) = members.remove(&name) {
+                    members.insert(bounded(&name, TEXT_CHARS), item);
+                }
+            }
+            members.values_mut().for_each(|item| for_each_text(item, with));
+        }
+        _ => {}
+    }
+}
+
+/// The text with control characters, and those that hide others or turn their direction, as `\u{..}`.
+pub(super) fn visible(text: &str) -> String {
+    let is_hidden = |char: char| {
+        char.is_control()
+            || matches!(char, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+    };
+    if !text.contains(is_hidden) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        if is_hidden(char) { out.extend(char.escape_default()) } else { out.push(char) }
+    }
+    out
+}
+
+/// The text, or its begin and how many characters follow.
+pub(super) fn bounded(text: &str, chars: usize) -> String {
+    let count = text.chars().count();
+    if count <= chars {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(chars.saturating_sub(16)).collect();
+    format!("{head}… (+{})", count - head.chars().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_important_stays_and_the_rest_is_counted() {
+        let causes: Vec<Value> =
+            (0..500).map(|at| json!({"name": format!("cause {at}"), "ns": at})).collect();
+        let answer = json!({"spans": [{"causes": causes, "intervals": [[1, 2], [3, 4]]}], "lossy": false});
+        let cut = fitted(answer, 2_000, &json!({"tool": "why"}));
+        assert!(size(&cut) <= 2_000, "{}", size(&cut));
+        let kept = cut["spans"][0]["causes"].as_array().unwrap();
+        assert_eq!(kept[0]["name"], "cause 0");
+        assert_eq!(cut["left_out"]["/spans/0/causes"], json!(500 - kept.len()));
+        assert_eq!(cut["left_out"]["/spans/0/intervals"], json!(2));
+        assert_eq!((&cut["lossy"], &cut["more"]["tool"]), (&json!(false), &json!("why")));
+    }
+
+    #[test]
+    fn an_answer_that_fits_is_whole() {
+        let answer = json!({"a": [1, 2, 3], "b": "c"});
+        assert_eq!(fitted(answer.clone(), 4_000, &json!({})), answer);
+    }
+
+    #[test]
+    fn texts_are_bounded_and_visible() {
+        let answer = json!({"name": format!("x\u{202e}\n{}", "y".repeat(10_000))});
+        let cut = fitted(answer, 4_000, &json!({}));
+        let name = cut["name"].as_str().unwrap();
+        assert!(name.starts_with("x\\u{202e}\\nyyy") && name.chars().count() <= TEXT_CHARS, "{name}");
+    }
+
+    #[test]
+    fn whatever_comes_the_limit_holds() {
+        let deep =
+            (0..60).fold(json!("z".repeat(500)), |inner, _| json!({ "name": inner, "x": "y".repeat(200) }));
+        let wide: Map<String, Value> = (0..5_000).map(|at| (format!("key {at}"), json!(at))).collect();
+        for answer in [deep, json!({"table": wide}), json!({"a": ["x".repeat(200); 300]})] {
+            for limit in [LEAST_BYTES, USUAL_BYTES, MOST_BYTES] {
+                assert!(size(&fitted(answer.clone(), limit, &json!({"tool": "info"}))) <= limit);
+            }
+        }
+    }
+}

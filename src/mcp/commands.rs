@@ -1,0 +1,141 @@
+//! Runs a command of this program as a child, with a limit on its time and on what it prints.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::error::ToolError;
+use super::limit::CallLimit;
+
+/// A command prints so many bytes at most.
+const MAX_OUTPUT_BYTES: u64 = 64 << 20;
+/// So many of its messages are told.
+const MAX_MESSAGES: usize = 5;
+/// How often a running child is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// A child that is asked to end puts a device's settings back first. It has this long for that.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Runs `program` with `arguments` in `directory`. Returns the JSON that it printed; an object gets the exit
+/// status and the messages as members.
+pub(super) fn run(
+    program: &Path,
+    arguments: &[PathBuf],
+    directory: &Path,
+    limit: &CallLimit,
+) -> Result<Value, ToolError> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(ToolError::Start)?;
+    let readers = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let (Ok(stdout), Ok(stderr)) = readers else {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(ToolError::Start(io::ErrorKind::OutOfMemory.into()));
+    };
+    let status = wait(&mut child, limit);
+    let stdout = stdout.join().unwrap_or_default();
+    let stderr = stderr.join().unwrap_or_default();
+    let code = status?.code();
+    let messages = messages(&stderr);
+    // 0 complete, 3 lossy or damaged, 4 the gate closed: all of them have an answer.
+    if !matches!(code, Some(0 | 3 | 4)) {
+        return Err(ToolError::Command(messages));
+    }
+    let mut answer: Value = match serde_json::from_slice(&stdout) {
+        Ok(answer) => answer,
+        // Of several objects each stands on a line.
+        Err(_) => lines(&stdout).map_err(|_| ToolError::Command(vec!["the answer is no JSON".to_owned()]))?,
+    };
+    if !answer.is_object() {
+        answer = json!({ "answers": answer });
+    }
+    answer["status"] = json!(match code {
+        Some(3) => "lossy: events were lost, or an input is damaged",
+        Some(4) => "the gate is closed: the candidate is slower",
+        _ => "complete",
+    });
+    if !messages.is_empty() {
+        answer["messages"] = json!(messages);
+    }
+    Ok(answer)
+}
+
+fn lines(text: &[u8]) -> serde_json::Result<Value> {
+    serde_json::Deserializer::from_slice(text).into_iter::<Value>().collect()
+}
+
+/// The last lines that the command has said; of those before, how many they were.
+fn messages(stderr: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(stderr);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let mut messages: Vec<String> = lines
+        .iter()
+        .take(MAX_MESSAGES)
+        .map(|line| line.trim_start_matches("tracebridge: ").to_owned())
+        .collect();
+    if lines.len() > MAX_MESSAGES {
+        messages.push(format!("{} more lines", lines.len() - MAX_MESSAGES));
+    }
+    messages
+}
+
+/// Reads a pipe to its end, and keeps its begin.
+fn reader(pipe: Option<impl Read + Send + 'static>) -> io::Result<thread::JoinHandle<Vec<u8>>> {
+    thread::Builder::new().spawn(move || {
+        let mut kept = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.by_ref().take(MAX_OUTPUT_BYTES).read_to_end(&mut kept);
+            // A child that prints more is not stopped by a full pipe.
+            let _ = io::copy(&mut pipe, &mut io::sink());
+        }
+        kept
+    })
+}
+
+fn wait(child: &mut Child, limit: &CallLimit) -> Result<std::process::ExitStatus, ToolError> {
+    let mut asked: Option<(Instant, ToolError)> = None;
+    loop {
+        if let Some(status) = child.try_wait().map_err(ToolError::Start)? {
+            return match asked {
+                Some((_, reason)) => Err(reason),
+                None => Ok(status),
+            };
+        }
+        match &asked {
+            None => {
+                if let Some(reason) = limit.reached() {
+                    ask_to_end(child);
+                    asked = Some((Instant::now(), reason));
+                }
+            }
+            Some((since, _)) if since.elapsed() > GRACE => {
+                let _ = child.kill();
+            }
+            Some(_) => {}
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Asks the child to end as Ctrl-C does, so that it puts back what it has changed.
+#[cfg(unix)]
+fn ask_to_end(child: &mut Child) {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    let pid = i32::try_from(child.id()).map(Pid::from_raw);
+    if !pid.is_ok_and(|pid| kill(pid, Signal::SIGINT).is_ok()) {
+        let _ = child.kill();
+    }
+}
+
+#[cfg(not(unix))]
+fn ask_to_end(child: &mut Child) {
+    let _ = child.kill();
+}
