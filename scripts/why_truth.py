@@ -7,6 +7,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -91,8 +92,66 @@ def run_one(
     return json.loads(said), json.loads(out.stdout)["spans"][0]
 
 
+class Assistant:
+    """A client of `tracebridge mcp`, which asks what an assistant would, in a fixed order."""
+
+    def __init__(self, tool: Path, root: Path):
+        command = [str(tool), "mcp", "--root", str(root)]
+        self.server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.last = 0
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "why-truth", "version": "1"}}
+        self.request("initialize", hello)
+        self.write({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def write(self, message: dict) -> None:
+        self.server.stdin.write(json.dumps(message).encode() + b"\n")
+        self.server.stdin.flush()
+
+    def request(self, method: str, params: dict) -> dict:
+        self.last += 1
+        self.write({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params})
+        while True:
+            message = json.loads(self.server.stdout.readline())
+            if message.get("id") == self.last:
+                return message["result"]
+
+    def ask(self, tool: str, **arguments) -> str:
+        """The text of an answer."""
+        return self.request("tools/call", {"name": tool, "arguments": arguments})["content"][0]["text"]
+
+
+def ask_as_an_assistant(place: ThisMachine, arguments: argparse.Namespace) -> int:
+    """Plants each cause once, and asks `info`, `why`, and one question further. Prints how often the cause is the first
+    one of the answer to `why`."""
+    draw = random.Random(arguments.seed)
+    assistant = Assistant(arguments.tool, arguments.work)
+    print("| planted | first cause of the answer | right | bytes of info, why, thread_states | ms |")
+    print("| --- | --- | --- | --- | --- |")
+    right = 0
+    for cause in arguments.causes:
+        planted, _ = run_one(place, arguments, cause, draw.uniform(40, 200))
+        begin = time.monotonic()
+        texts = [assistant.ask("info", files=["planted.dat"]), assistant.ask("why", files=["planted.dat"], slice="planted")]
+        span = json.loads(texts[1])["spans"][0]
+        texts.append(assistant.ask("thread_states", files=["planted.dat"], process="planted_cause"))
+        took = time.monotonic() - begin
+        paths = [" > ".join(hop["cause"] for hop in part["path"]) for part in span["causes"]]
+        if cause in BESIDE_OWN_WORK:
+            paths.remove("running")
+        if "pair" in planted:
+            told, wanted = set(paths[:2]), set(planted["pair"])
+        else:
+            told, wanted = {paths[0]}, {" > ".join(planted["path"])}
+        right += told == wanted
+        sizes = ", ".join(str(len(text.encode())) for text in texts)
+        print(f"| {cause} | {' and '.join(sorted(told))} | {'yes' if told == wanted else 'no'} | {sizes} | {1000 * took:.0f} |")
+    print(f"\nthe planted cause comes first in {right} of {len(arguments.causes)}")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--agent", action="store_true")
     parser.add_argument("--tool", type=Path, required=True)
     parser.add_argument("--planter", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
@@ -102,6 +161,8 @@ def main() -> int:
     parser.add_argument("--causes", nargs="*", default=CAUSES)
     arguments = parser.parse_args()
     place = Device(arguments) if arguments.device else ThisMachine(arguments)
+    if arguments.agent:
+        return ask_as_an_assistant(place, arguments)
     draw = random.Random(arguments.seed)
     found = defaultdict(Counter)
     right, near = Counter(), Counter()

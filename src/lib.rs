@@ -48,6 +48,7 @@ pub mod internals {
     pub use crate::export::explain::explain_everything;
     pub use crate::formats::perfetto::scan::count as count_perfetto;
     pub use crate::formats::perfetto::wire::read::{WireValue, fields as message_fields};
+    pub use crate::mcp::RequestProbe;
     /// The gate, for the tool that counts its false alarms.
     pub mod gate {
         pub use crate::gate::{Condition, GateOutcome, GateSide, Selection, judge};

@@ -70,10 +70,10 @@ fn size(value: &Value) -> usize {
 /// how many elements went; `None` where no list has more than one element. Of lists of times that stand
 /// within another one, none is needed.
 fn shorten_largest_list(answer: &mut Value, over: usize) -> Option<(String, usize)> {
-    let mut found: Option<(String, usize)> = None;
+    let mut found: Option<(String, (bool, usize))> = None;
     find_lists(answer, &mut String::new(), &mut |path, bytes, is_expendable| {
-        // The innermost list of times goes before anything else.
-        let weight = if is_expendable { bytes.saturating_mul(1_000) } else { bytes };
+        // Lists of times go before anything else.
+        let weight = (is_expendable, bytes);
         if found.as_ref().is_none_or(|(_, most)| weight > *most) {
             found = Some((path.to_owned(), weight));
         }
@@ -240,7 +240,7 @@ mod tests {
         let deep =
             (0..60).fold(json!("z".repeat(500)), |inner, _| json!({ "name": inner, "x": "y".repeat(200) }));
         let wide: Map<String, Value> = (0..5_000).map(|at| (format!("key {at}"), json!(at))).collect();
-        for answer in [deep, json!({"table": wide}), json!({"a": ["x".repeat(200); 300]})] {
+        for answer in [deep, json!({"table": wide}), json!({ "a": vec!["x".repeat(200); 300] })] {
             for limit in [LEAST_BYTES, USUAL_BYTES, MOST_BYTES] {
                 assert!(size(&fitted(answer.clone(), limit, &json!({"tool": "info"}))) <= limit);
             }

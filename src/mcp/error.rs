@@ -54,4 +54,3 @@ pub(super) enum ToolError {
     #[error("the time is over: give timeout_s, or ask for less")]
     TimedOut,
 }
-

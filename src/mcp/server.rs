@@ -15,6 +15,7 @@ use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 
+use super::ServerOptions;
 use super::answer::{bounded, visible};
 use super::arguments::AnswerArguments;
 use super::error::{McpError, ToolError};
@@ -23,7 +24,6 @@ use super::resources::{PAGES, SCHEME};
 use super::roots::Roots;
 use super::tools::{self, TOOLS, Workplace};
 use super::traces::ReadTraces;
-use super::ServerOptions;
 
 /// How often a client hears that a call still runs.
 const PROGRESS: Duration = Duration::from_secs(1);

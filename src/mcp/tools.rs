@@ -399,7 +399,12 @@ fn info(work: &Workplace, arguments: Value, limit: &CallLimit) -> Result<Value, 
 }
 
 /// Of what `info` says of files, these members.
-fn of_info(work: &Workplace, arguments: Value, limit: &CallLimit, members: &[&str]) -> Result<Value, ToolError> {
+fn of_info(
+    work: &Workplace,
+    arguments: Value,
+    limit: &CallLimit,
+    members: &[&str],
+) -> Result<Value, ToolError> {
     let arguments: FilesArguments = parsed(arguments)?;
     let mut command = CommandLine::new(work, &["info", "--json", "--frames"]);
     command.files(&arguments.files)?;
@@ -677,11 +682,12 @@ fn query(work: &Workplace, arguments: Value, limit: &CallLimit) -> Result<Value,
     let words: Vec<PathBuf> =
         ["-init", "/dev/null", "-json", "-no-stdin", ":memory:", "-c"].iter().map(PathBuf::from).collect();
     let statement = arguments.sql.trim().trim_end_matches(';');
-    // A line of the program's own commands begins with a point.
-    if statement.lines().any(|line| line.trim_start().starts_with('.')) {
-        return Err(ToolError::Arguments("sql is one SELECT".to_owned()));
+    // One statement, which is a part of a SELECT, so that it writes nothing. A line of the program's own
+    // commands begins with a point.
+    if statement.contains(';') || statement.lines().any(|line| line.trim_start().starts_with('.')) {
+        return Err(ToolError::Arguments("sql is one SELECT, without a semicolon in it".to_owned()));
     }
-    text.push_str(statement);
+    text.push_str(&format!("SELECT * FROM (\n{statement}\n);"));
     let words = [words, vec![text.into()]].concat();
     commands::run(duckdb, &words, work.roots.first(), limit)
 }

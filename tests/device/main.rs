@@ -7,6 +7,7 @@
 mod capture;
 
 mod adb;
+mod assistant;
 mod atrace;
 mod boot;
 mod desk;
