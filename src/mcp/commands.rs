@@ -17,8 +17,9 @@ const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 const MAX_MESSAGES: usize = 5;
 /// How often a running child is looked at.
 const LOOK: Duration = Duration::from_millis(20);
-/// A child that is asked to end puts a device's settings back first. It has this long for that.
-const GRACE: Duration = Duration::from_secs(15);
+/// A child that is asked to end puts a device's settings back first, and fetches what it has recorded. It has
+/// this long for that.
+pub(super) const GRACE: Duration = Duration::from_secs(120);
 
 /// Runs `program` with `arguments` in `directory`. Returns the JSON that it printed; an object gets the exit
 /// status and the messages as members.
@@ -43,9 +44,11 @@ pub(super) fn run(
     let stderr = stderr.join().unwrap_or_default();
     let code = status?.code();
     let messages = messages(&stderr);
-    // 0 complete, 3 lossy or damaged, 4 the gate closed: all of them have an answer.
-    if !matches!(code, Some(0 | 3 | 4)) {
-        return Err(ToolError::Command(messages));
+    // 0 complete, 3 lossy or damaged, 4 the gate closed: all of them have an answer. Of several files some
+    // may have one although another file has an error, which is in the place of its answer.
+    if !matches!(code, Some(0 | 3 | 4)) && !(code == Some(1) && has_answers(&stdout)) {
+        let in_place = errors_in(&stdout);
+        return Err(ToolError::Command(if messages.is_empty() { in_place } else { messages }));
     }
     let mut answer: Value = match serde_json::from_slice(&stdout) {
         Ok(answer) => answer,
@@ -58,6 +61,7 @@ pub(super) fn run(
     answer["status"] = json!(match code {
         Some(3) => "lossy: events were lost, or an input is damaged",
         Some(4) => "the gate is closed: the candidate is slower",
+        Some(1) => "incomplete: a file has an error",
         _ => "complete",
     });
     if !messages.is_empty() {
@@ -67,7 +71,23 @@ pub(super) fn run(
 }
 
 fn lines(text: &[u8]) -> serde_json::Result<Value> {
-    serde_json::Deserializer::from_slice(text).into_iter::<Value>().collect()
+    objects(text).collect()
+}
+
+/// The objects of a text, one behind the other.
+fn objects(text: &[u8]) -> impl Iterator<Item = serde_json::Result<Value>> {
+    serde_json::Deserializer::from_slice(text).into_iter::<Value>()
+}
+
+/// Whether an object is no error.
+fn has_answers(stdout: &[u8]) -> bool {
+    objects(stdout).map_while(Result::ok).any(|object| object.get("error").is_none())
+}
+
+/// The errors that stand in the places of answers.
+fn errors_in(stdout: &[u8]) -> Vec<String> {
+    let errors = objects(stdout).map_while(Result::ok);
+    errors.filter_map(|object| Some(object.get("error")?.as_str()?.to_owned())).take(MAX_MESSAGES).collect()
 }
 
 /// The last lines that the command has said; of those before, how many they were.

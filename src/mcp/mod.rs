@@ -65,8 +65,8 @@ impl RequestProbe {
         RequestProbe { work }
     }
 
-    /// Answers a call of a tool, of which the arguments are JSON. Returns the largest size that the answer may
-    /// have and the answer; `None` where there is an error in its place.
+    /// Answers a call of a tool, of which the arguments are JSON. Returns the largest size that the answer
+    /// may have and the answer; `None` where there is an error in its place.
     pub fn call(&self, tool: &str, arguments: &[u8]) -> Option<(usize, Vec<u8>)> {
         let Ok(Value::Object(mut arguments)) = serde_json::from_slice(arguments) else { return None };
         let common = arguments::AnswerArguments::take(&mut arguments).ok()?;

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::ServerOptions;
 use super::answer::{bounded, visible};
 use super::arguments::AnswerArguments;
+use super::commands::GRACE;
 use super::error::{McpError, ToolError};
 use super::limit::CallLimit;
 use super::resources::{PAGES, SCHEME};
@@ -68,14 +69,17 @@ fn program_in_path(name: &str) -> Option<PathBuf> {
 
 /// Serves the client on standard input and output.
 pub(super) async fn serve(server: TraceServer) -> Result<(), McpError> {
+    let device_turn = Arc::clone(&server.device_turn);
     let running = match server.serve(rmcp::transport::stdio()).await {
         Ok(running) => running,
         // A client that leaves at once wants nothing.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(McpError::Protocol(error.to_string())),
     };
-    running.waiting().await.map_err(|error| McpError::Protocol(error.to_string()))?;
-    Ok(())
+    let ended = running.waiting().await.map_err(|error| McpError::Protocol(error.to_string()));
+    // A command that works on a device has been asked to end, and leaves the device clean.
+    let _ = tokio::time::timeout(GRACE, device_turn.lock()).await;
+    ended.map(|_| ())
 }
 
 /// Sets the flag when it is dropped: a call whose client is gone ends, too.
@@ -98,10 +102,12 @@ impl TraceServer {
         let limit = Arc::new(CallLimit { is_cancelled: AtomicBool::new(false), until: common.until() });
         let _cancel = CancelOnDrop(Arc::clone(&limit));
         let is_of_devices = TOOLS.iter().any(|tool| tool.name == request.name && tool.of_devices);
-        let _turn = if is_of_devices { Some(self.device_turn.lock().await) } else { None };
+        let turn = if is_of_devices { Some(Arc::clone(&self.device_turn).lock_owned().await) } else { None };
         let work = Arc::clone(&self.work);
         let of_call = Arc::clone(&limit);
         let mut call = tokio::task::spawn_blocking(move || {
+            // The turn ends with the command, also where nobody waits for its answer any more.
+            let _turn = turn;
             tools::call(&work, &request.name, arguments, &common, &of_call)
         });
         let token = context.meta.get_progress_token();

@@ -9,7 +9,6 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
-use std::time::Duration;
 
 use support::adb_server::AdbServer;
 use support::launch_scenario::{Launch, NoiseSource, USUAL, launches};
@@ -34,9 +33,6 @@ const MIN_EXAMPLES: usize = 20;
 
 /// So many blocks run at the same time. Most of them wait for the imitated phone now and then.
 const THREADS: usize = 4;
-
-/// The longest that a block may take.
-const BLOCK_LIMIT: Duration = Duration::from_secs(120);
 
 /// Parts of lines that do not run here, and why.
 const NOT_RUN: [(&str, &str); 13] = [
@@ -282,7 +278,7 @@ impl Fixture {
     fn run(&self, place: &Workplace, script: &str) -> Ran {
         let path = format!("{}:{}", place.bin.path().display(), std::env::var("PATH").unwrap());
         let mut bash = Command::new("bash");
-        bash.args(["-c", script]).current_dir(place.dir.path()).limit(BLOCK_LIMIT);
+        bash.args(["-c", script]).current_dir(place.dir.path());
         bash.env("PATH", path)
             .env("BROWSER", place.bin.path().join("browser"))
             .env("ANDROID_ADB_SERVER_PORT", place.server.port().to_string())

@@ -158,6 +158,10 @@ fn a_session_answers_as_the_commands_do() {
         json!({ "baseline": ["old.txt"], "candidate": ["new.txt"], "fail_if": ["launch.total > +3%"] });
     let gate = session.answer("gate", closed);
     assert!(gate["status"].as_str().unwrap().starts_with("lossy"), "one run a side decides nothing: {gate}");
+    fs::write(dir.join("bad.txt"), "nothing of the kind").unwrap();
+    let mixed = session.answer("info", json!({ "files": ["new.txt", "bad.txt"] }));
+    assert!(mixed["files"][0]["error"].is_null() && mixed["files"][1]["error"].is_string(), "{mixed}");
+    assert!(session.error("info", json!({ "files": ["bad.txt"] })).contains("bad.txt"));
     let page = session.answer("report", json!({ "files": ["new.txt"], "output": "new.html" }));
     assert!(dir.join("new.html").is_file() && page["written"].as_str().unwrap().ends_with("new.html"));
 
