@@ -135,6 +135,7 @@ fn merge_opened(
         placed.push((*index, trace.as_ref(), placement));
     }
     drop(evidence);
+    recordings.extend(videos);
     let mut placed_samples =
         recordings.iter().filter_map(contained_samples).collect::<io::Result<Vec<_>>>()?;
     let samples = samples
@@ -145,7 +146,6 @@ fn merge_opened(
     drop(running);
     let blank = inputs.iter().map(|input| blank_summary(input, reference.clock)).collect();
     let summary = MergeSummary::new(reference.clock, blank, ReadReport::default());
-    recordings.extend(videos);
     let mut timeline = Timeline::new(out, summary, duplicates);
     timeline.head(&head)?;
     timeline.announce_samples(&placed_samples)?;

@@ -59,7 +59,7 @@ pub enum DataKind {
 
 impl DataKind {
     /// Every kind, in the order of the tables.
-    pub const ALL: [DataKind; 19] = [
+    pub const ALL: [DataKind; 20] = [
         DataKind::KernelEvents,
         DataKind::Markers,
         DataKind::Methods,

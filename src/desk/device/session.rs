@@ -72,7 +72,12 @@ impl SessionEnd {
     /// app's own traces and the video of the screen, if there are any.
     pub fn captures(&self, session: &Session) -> Vec<String> {
         let names = [
-            "capture.dat", "capture.pftrace", "capture.txt", "capture.trace", "capture.perf.data", VIDEO_FILE,
+            "capture.dat",
+            "capture.pftrace",
+            "capture.txt",
+            "capture.trace",
+            "capture.perf.data",
+            VIDEO_FILE,
         ];
         let names = names.into_iter().filter(|name| self.files.iter().any(|file| file == name));
         // The names come from the device's `ls`, and files of the host are named after them.

@@ -183,7 +183,8 @@ impl Recording for VideoRecording {
         for (number, frame) in self.video.frames.iter().enumerate() {
             let name = format!("frame {number}, {}", video_time(frame.video_ns));
             let kind = TrackEventKind::Instant { name: name.as_bytes() };
-            sink.track_event(&TrackEvent { ts: frame.ts, track: id, kind, thread_ns: None, flows: &[] })?;
+            let event = TrackEvent { ts: frame.ts, track: id, kind, thread_ns: None, flows: &[], args: &[] };
+            sink.track_event(&event)?;
         }
         Ok(self.report.clone())
     }
