@@ -270,9 +270,10 @@ fn content(text: &[u8]) -> Option<LineContent<'_>> {
     for (mark, is_detached) in MARKS {
         if let Some(at) = unfinished_at(rest, mark) {
             let args = arguments(&rest[..at]);
-            return Some(match is_resumed {
-                true => LineContent::EndAndBegin { name, args },
-                false => LineContent::Begin { name, args, is_detached },
+            return Some(if is_resumed {
+                LineContent::EndAndBegin { name, args }
+            } else {
+                LineContent::Begin { name, args, is_detached }
             });
         }
     }

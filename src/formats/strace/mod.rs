@@ -163,3 +163,76 @@ impl Recording for StraceText<'_> {
         push::push(self.text, self.memory, &self.facts, self.opening_report.clone(), sink)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::{Event, EventType, Track, TrackEvent};
+
+    /// Checks that tracks are announced in order and that the events of each come in order of time.
+    #[derive(Default)]
+    struct InOrder(Vec<u64>);
+
+    impl Sink for InOrder {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            Ok(())
+        }
+        fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+            assert_eq!(track.id.0 as usize, self.0.len());
+            self.0.push(0);
+            Ok(())
+        }
+        fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+            let last = &mut self.0[event.track.0 as usize];
+            assert!(*last <= event.ts, "{event:?}");
+            *last = event.ts;
+            Ok(())
+        }
+    }
+
+    const TEXT: &str = "7 23:59:59.9 execve(\"/bin/sh\", [\"sh\"], 0x7) = 0 <0.3>\n7 00:00:00.1 clone(flags=CLONE_VM) = 8 <0.1>\n\
+        8 00:00:00.2 wait4(-1,  <unfinished ...>\n7 00:00:00.3 read(3, \"\", 1) = 0 <9.5>\n7 00:00:00.4 close(3) = 0 <0.1>\n\
+        8 00:00:00.5 <... wait4 resumed>[], 0 <unfinished ...>\n8 00:00:00.6 --- SIGCHLD {si_pid=7} ---\n\
+        8 00:00:00.7 <... wait4 resumed>) = 7 <0.5>\n8 00:00:00.8 futex(0x7 <detached ...>\n7 00:00:00.9 +++ exited with 0 +++\n";
+
+    #[test]
+    fn any_bytes_are_read_and_the_events_of_each_track_come_in_order_of_time() {
+        // xorshift64 gives the same bytes in every run.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below as u64) as usize
+        };
+        let lines: Vec<&str> = TEXT.split_inclusive('\n').collect();
+        for round in 0..3_000 {
+            let mut text: Vec<u8> = match round % 3 {
+                0 => TEXT.into(),
+                _ => (0..12).flat_map(|_| lines[random(lines.len())].bytes()).collect(),
+            };
+            for _ in 0..random(6) {
+                let at = random(text.len());
+                match random(4) {
+                    0 => text[at] = random(256) as u8,
+                    1 => _ = text.remove(at),
+                    2 => text.insert(at, b"0123456789.:<>()=\n [\xff"[random(21)]),
+                    _ => text.truncate(at.max(1)),
+                }
+            }
+            read(&text, Order::Time, &mut InOrder::default()).unwrap();
+            let _ = (detect(&text), is_without_times(&text));
+        }
+    }
+
+    #[test]
+    fn a_call_that_says_to_end_behind_the_next_line_of_its_thread_ends_there() {
+        let report = read(TEXT.as_bytes(), Order::Time, &mut InOrder::default()).unwrap();
+        assert!(
+            report.irregular.iter().any(|line| line.starts_with("2 calls end at the next line")),
+            "{report:?}"
+        );
+        assert_eq!((report.track_events.slices, report.track_events.instants), (7, 2), "{report:?}");
+        assert!(report.damage.is_empty(), "{report:?}");
+    }
+}

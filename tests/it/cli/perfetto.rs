@@ -383,3 +383,70 @@ fn methods_on_tracks_of_a_recording_are_told_as_dropped_by_the_zip() {
     assert_eq!(status, Some(3), "{zipped}");
     assert_eq!(zipped["dropped"]["methods"], merged["outcome"]["methods"], "{zipped}");
 }
+
+/// A Perfetto trace with a slice, without the packet that begins it.
+const SLICE: &[u8] = &[
+    0x0a, 7, 0xe2, 0x03, 4, 0x08, 1, 0x10, 1, // a descriptor of track 1, beside an unknown field
+    0x0a, 14, 0x40, 100, 0x50, 1, 0x5a, 8, 0x48, 1, 0x58, 1, 0xba, 1, 1, b'a', // begins at 100
+    0x0a, 11, 0x40, 0xac, 0x02, 0x50, 1, 0x5a, 4, 0x48, 2, 0x58, 1, // ends at 300
+];
+
+#[test]
+fn what_the_tests_of_perfettos_importer_open_is_opened_and_holds_nothing_of_ours() {
+    let Some(python) = python_with(PERFETTO) else { return };
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let text = "#           TASK-PID    CPU#  ||||    TIMESTAMP  FUNCTION\n app-1 [000] d...1.000001: tracing_mark_write: B|1|a\n \
+        app-1 [000] ....  1.000002: tracing_mark_write: E\n";
+    let json = r#"{"ph":"X","pid":"browser","tid":"main","ts":"1.5","dur":2.25,"name":"a"}"#;
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    zip.start_file("deep/trace", zip::write::SimpleFileOptions::default()).unwrap();
+    std::io::Write::write_all(&mut zip, SLICE).unwrap();
+    let files: [(&str, Vec<u8>); 9] = [
+        ("plain.pftrace", SLICE.to_vec()),
+        ("empty-first.pftrace", [b"\x0a\0\x0a\0", SLICE].concat()),
+        ("one.zip", zip.finish().unwrap().into_inner()),
+        ("packed.pftrace.gz", support::files::gzip(SLICE)),
+        ("feed.json", format!("\n     [{json}]").into_bytes()),
+        ("blanks.json", format!("     {{\"traceEvents\":[{json},]}}").into_bytes()),
+        ("spaces.systrace", text.into()),
+        ("calls.strace", b"7 1700000052.3 a() = 0 <0.1>\n--- SIGCHLD {} ---\nno line of strace\n".to_vec()),
+        ("in.txt.gz", support::files::gzip(text.as_bytes())),
+    ];
+    let script = format!(
+        r#"
+import sys
+from {PERFETTO} import Trace
+for name in sys.argv[1:]:
+    trace = Trace()
+    trace.ParseFromString(open(name, 'rb').read())
+    events = ['%d %s' % (p.track_event.type, p.track_event.name) for p in trace.packet if p.HasField('track_event')]
+    events += [e.print.buf for p in trace.packet for e in p.ftrace_events.event]
+    print(name.split('/')[-1], events)
+"#
+    );
+    let mut outputs = Vec::new();
+    for (name, bytes) in files {
+        fs::write(dir.join(name), bytes).unwrap();
+        let out = format!("{name}.out");
+        run_in(dir, &["convert", name, "--format", "perfetto", "-o", &out]).exited(0);
+        outputs.push(out);
+    }
+    let printed = Command::new(&python).current_dir(dir).args(["-c", &script]).args(&outputs).run().exited(0);
+    let slice = "['1 a', '2 ']";
+    let markers = "['B|1|a', 'E']";
+    let json = "['1 a', '2 a']";
+    let want = [
+        ("plain.pftrace", slice),
+        ("empty-first.pftrace", slice),
+        ("one.zip", slice),
+        ("packed.pftrace.gz", slice),
+        ("feed.json", json),
+        ("blanks.json", json),
+        ("spaces.systrace", markers),
+        ("calls.strace", slice),
+        ("in.txt.gz", markers),
+    ];
+    let want: String = want.iter().map(|(name, events)| format!("{name}.out {events}\n")).collect();
+    assert_eq!(printed.stdout, want);
+}
