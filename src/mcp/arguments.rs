@@ -99,8 +99,7 @@ pub(super) struct TableArguments {
 pub(super) struct QueryArguments {
     /// The directory of a dataset
     pub dataset: String,
-    /// One SELECT of DuckDB's SQL over the dataset's tables: trace, source, tag, process, thread, slice,
-    /// sched, thread_state, counter, method_profile, method_call, launch, frame, cause, event, rejected
+    /// One SELECT of DuckDB's SQL over the dataset's tables, which tracebridge://docs/dataset.md describes
     pub sql: String,
 }
 

@@ -20,6 +20,7 @@ use super::error::ToolError;
 use super::limit::CallLimit;
 use super::roots::Roots;
 use super::traces::ReadTraces;
+use crate::tables::TABLES;
 use crate::why::{Question, TableQuestion, difference};
 
 /// A call takes so long at most, where the client names no other time, and where it names any.
@@ -633,26 +634,6 @@ fn words_of(command: &mut CommandLine<'_>, words: &[String]) -> Result<(), ToolE
     Ok(())
 }
 
-/// The tables of a dataset that a query may name.
-const DATASET_TABLES: [&str; 16] = [
-    "trace",
-    "source",
-    "tag",
-    "process",
-    "thread",
-    "slice",
-    "sched",
-    "thread_state",
-    "counter",
-    "method_profile",
-    "method_call",
-    "launch",
-    "frame",
-    "cause",
-    "event",
-    "rejected",
-];
-
 fn query(work: &Workplace, arguments: Value, limit: &CallLimit) -> Result<Value, ToolError> {
     let arguments: QueryArguments = parsed(arguments)?;
     let dataset = work.roots.input(&arguments.dataset)?;
@@ -673,7 +654,7 @@ fn query(work: &Workplace, arguments: Value, limit: &CallLimit) -> Result<Value,
         "SET allowed_directories=[{}]; SET enable_external_access=false; SET lock_configuration=true;\n",
         quoted(&format!("{directory}/"))
     );
-    for table in DATASET_TABLES.iter().filter(|table| arguments.sql.contains(**table)) {
+    for table in TABLES.iter().map(|table| table.name).filter(|name| arguments.sql.contains(name)) {
         let files = quoted(&format!("{plain}/day=*/part=*/{table}.parquet"));
         text.push_str(&format!(
             "CREATE TEMP VIEW {table} AS SELECT * FROM read_parquet({files}, hive_partitioning=false, union_by_name=true);\n"
