@@ -3,9 +3,9 @@
 //!
 //! The samples are of `cpu-clock` on two processors, in rounds as perf reads its buffers: in each round the
 //! samples of one processor come behind those of the other. Their stacks are of PLACES functions of a library
-//! that the file names and no machine has, 1 to DEPTH deep, and few stacks have most
-//! of the samples. Defaults: 10,000,000 samples, 8 threads, 4,000 functions, stacks up to 16 deep. The same numbers give
-//! the same file.
+//! that the file names and no machine has, 1 to DEPTH deep, and few stacks have most of the samples.
+//! Defaults: 10,000,000 samples, 8 threads, 4,000 functions, stacks up to 16 deep. The same numbers give the
+//! same file.
 
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
