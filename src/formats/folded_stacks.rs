@@ -242,12 +242,13 @@ impl<'a> FoldedReader<'a> {
         }
         let named = NamedFrame::parse(&String::from_utf8_lossy(name));
         let tables = &mut self.collector.reading.tables;
-        let module = match named.module.is_empty() {
-            true => 0,
-            false => *self.modules.entry(named.module).or_insert_with_key(|path| {
+        let module = if named.module.is_empty() {
+            0
+        } else {
+            *self.modules.entry(named.module).or_insert_with_key(|path| {
                 tables.modules.push(SampleModule { path: path.clone(), ..SampleModule::default() });
                 tables.modules.len() as u32 - 1
-            }),
+            })
         };
         let frame = self.index.intern(tables, &named.name, module, named.kind, named.address);
         tables.frames[frame as usize].has_symbol = named.has_symbol;

@@ -531,7 +531,7 @@ mod tests {
         let (elements, is_cut) = elements_of_cut(array);
         assert_eq!((elements.len(), is_cut), (3, true));
         assert_eq!(elements[2], Value::Object(br#"{"d": 3"#));
-        assert_eq!(elements_of_cut(b"[1, 2]").1, false);
+        assert!(!elements_of_cut(b"[1, 2]").1);
     }
 
     #[test]

@@ -47,16 +47,13 @@ pub(super) fn fitted(answer: Value, limit: usize, again: &Value) -> Value {
     }
     // A list that went with the element around it is told with that.
     left_out.retain(|(path, _)| path == "/" || answer.pointer(path).is_some());
-    if let Value::Object(members) = &mut answer {
-        if !left_out.is_empty() {
-            let named: Map<String, Value> = left_out
-                .iter()
-                .take(NAMED_PLACES)
-                .map(|(path, count)| (path.clone(), json!(count)))
-                .collect();
-            members.insert("left_out".to_owned(), Value::Object(named));
-            members.insert("more".to_owned(), again.clone());
-        }
+    if let Value::Object(members) = &mut answer
+        && !left_out.is_empty()
+    {
+        let named: Map<String, Value> =
+            left_out.iter().take(NAMED_PLACES).map(|(path, count)| (path.clone(), json!(count))).collect();
+        members.insert("left_out".to_owned(), Value::Object(named));
+        members.insert("more".to_owned(), again.clone());
     }
     answer
 }

@@ -46,7 +46,8 @@ pub(super) fn run(
     let messages = messages(&stderr);
     // 0 complete, 3 lossy or damaged, 4 the gate closed: all of them have an answer. Of several files some
     // may have one although another file has an error, which is in the place of its answer.
-    if !matches!(code, Some(0 | 3 | 4)) && !(code == Some(1) && has_answers(&stdout)) {
+    let is_answered = matches!(code, Some(0 | 3 | 4)) || code == Some(1) && has_answers(&stdout);
+    if !is_answered {
         let in_place = errors_in(&stdout);
         return Err(ToolError::Command(if messages.is_empty() { in_place } else { messages }));
     }

@@ -77,8 +77,11 @@ fn ns(event: &Value) -> u64 {
     (event["ts"].as_f64().unwrap() * 1_000.0).round() as u64
 }
 
+/// By thread: the begins and ends of its stretches on a CPU.
+type Stretches = BTreeMap<i64, Vec<(u64, u64)>>;
+
 /// The samples of an output as thread and time, ns, and the stretches in which each thread had a CPU.
-fn read(json: &Path) -> (Vec<(i64, u64)>, BTreeMap<i64, Vec<(u64, u64)>>) {
+fn read(json: &Path) -> (Vec<(i64, u64)>, Stretches) {
     let json: Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
     let mut samples = Vec::new();
     let mut open: BTreeMap<i64, u64> = BTreeMap::new();

@@ -5,9 +5,12 @@ use std::io;
 use super::*;
 use crate::formats::samples::{CountOnly, SampleTables};
 
-/// Collects samples: time, thread, functions from the innermost, and weight.
+/// Time, thread, functions from the innermost, and weight.
+type ReadSample = (u64, i32, Vec<String>, u64);
+
+/// Collects samples.
 #[derive(Default)]
-struct GeckoLog(Vec<(u64, i32, Vec<String>, u64)>);
+struct GeckoLog(Vec<ReadSample>);
 
 impl SampleSink for GeckoLog {
     fn sample(&mut self, tables: &SampleTables, sample: &Sample) -> io::Result<()> {
@@ -18,7 +21,7 @@ impl SampleSink for GeckoLog {
     }
 }
 
-fn read(text: &str) -> (Vec<(u64, i32, Vec<String>, u64)>, SampleReading) {
+fn read(text: &str) -> (Vec<ReadSample>, SampleReading) {
     assert!(detect(text.as_bytes()), "{text}");
     let mut log = GeckoLog::default();
     let reading = GeckoProfile::new(text.as_bytes()).read(&mut log).unwrap();

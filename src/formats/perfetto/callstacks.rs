@@ -202,11 +202,14 @@ fn hex_build_id(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// By address: the functions, the outermost first.
+type FunctionsByAddress<'a> = HashMap<u64, Vec<&'a [u8]>>;
+
 /// The names of addresses that `ModuleSymbols` messages state.
 #[derive(Default)]
 struct AddressTable<'a> {
-    /// By path and build id, then by address: the functions, the outermost first.
-    modules: HashMap<(String, String), HashMap<u64, Vec<&'a [u8]>>>,
+    /// By path and build id.
+    modules: HashMap<(String, String), FunctionsByAddress<'a>>,
 }
 
 impl<'a> AddressTable<'a> {
