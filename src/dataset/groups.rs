@@ -1,5 +1,5 @@
-//! Which files belong to one trace: a recording with the method trace, the samples and the video of the screen
-//! of the same moments, and the key file and the data file of a method trace.
+//! Which files belong to one trace: a recording with the method trace, the samples and the video of the
+//! screen of the same moments, and the key file and the data file of a method trace.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

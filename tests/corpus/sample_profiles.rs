@@ -58,7 +58,8 @@ fn every_file_for_a_viewer_has_the_functions_of_the_table_by_its_published_forma
     {
         let Some(trace) = file(name) else { return };
         let all = rows(&trace);
-        // Two files of one name may have a function of one name: the files for viewers do not tell them apart.
+        // Two files of one name may have a function of one name: the files for viewers do not tell them
+        // apart.
         let is_one = |name: &str| all.iter().filter(|row| row.0 == name).count() == 1;
         let want: BTreeMap<&str, [u64; 2]> = all
             .iter()
