@@ -212,8 +212,9 @@ mod tests {
                 _ => (0..12).flat_map(|_| lines[random(lines.len())].bytes()).collect(),
             };
             for _ in 0..random(6) {
-                let at = random(text.len());
-                match random(4) {
+                let at = random(text.len().max(1));
+                match random(if text.is_empty() { 1 } else { 4 }) {
+                    0 if text.is_empty() => text.push(b'7'),
                     0 => text[at] = random(256) as u8,
                     1 => _ = text.remove(at),
                     2 => text.insert(at, b"0123456789.:<>()=\n [\xff"[random(21)]),
