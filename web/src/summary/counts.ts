@@ -8,6 +8,7 @@ const NAMES: Record<TrackRole, string> = {
   async: "Asynchronous slices",
   own: "Programs' own tracks",
   methods: "Method calls",
+  samples: "Stacks of samples",
   running: "CPU slices: who ran",
   irq: "Interrupts",
   states: "Thread states",
