@@ -63,7 +63,7 @@ struct Given {
 }
 
 /// All options that select or shape a result.
-fn options(args: &ProfileArgs) -> [Given; 34] {
+fn options(args: &ProfileArgs) -> [Given; 35] {
     let given = |name, is_given, goes_with, used_by| Given { name, is_given, goes_with, used_by };
     // The whole result depends on such an option, so that every output must use it.
     let selects = |name, is_given, used_by| given(name, is_given, used_by, used_by);
@@ -87,6 +87,7 @@ fn options(args: &ProfileArgs) -> [Given; 34] {
         selects("--event", args.event.is_some(), ALL),
         selects("--weight", args.weight.is_some(), ALL),
         selects("--symbols", !args.symbols.is_empty(), ALL),
+        selects("--overhead", args.overhead, TABLE | JSON),
         selects("--strict", args.strict, ALL),
         selects("--max-memory", args.memory.is_given(), ALL),
         // The outputs. Several files can be written at once.
