@@ -73,12 +73,14 @@ def firefox(profile, sums):
     for thread in profile["threads"]:
         frames, funcs, stacks = thread["frameTable"], thread["funcTable"], thread["stackTable"]
         samples = thread["samples"]
+        # Times are in ms; numbers without a unit are as they are.
+        unit = 1e6 if samples["weightType"] == "tracing-ms" else 1
         for stack, weight in zip(samples["stack"], samples["weight"], strict=True):
             names = []
             while stack is not None:
                 names.append(thread["stringArray"][funcs["name"][frames["func"][stacks["frame"][stack]]]])
                 stack = stacks["prefix"][stack]
-            sums.add(names[::-1], round(weight * 1e6))
+            sums.add(names[::-1], round(weight * unit))
 
 
 def speedscope(profile, sums):
