@@ -135,7 +135,7 @@ def ask_as_an_assistant(place: ThisMachine, arguments: argparse.Namespace) -> in
         span = json.loads(texts[1])["spans"][0]
         texts.append(assistant.ask("thread_states", files=["planted.dat"], process="planted_cause"))
         took = time.monotonic() - begin
-        paths = [" > ".join(hop["cause"] for hop in part["path"]) for part in span["causes"]]
+        paths = [part["cause"] for part in span["by_cause"]]
         if cause in BESIDE_OWN_WORK:
             paths.remove("running")
         if "pair" in planted:

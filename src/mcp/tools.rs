@@ -30,6 +30,8 @@ const MOST_TIME: Duration = Duration::from_secs(600);
 const MOST_RECORDED_S: u64 = 60;
 /// An app is launched so often at most.
 const MOST_RUNS: u32 = 20;
+/// So many ways to causes are summed up.
+const WAYS: usize = 8;
 /// A profile has so many rows, where the client asks for no other number.
 const PROFILE_ROWS: u32 = 20;
 
@@ -108,8 +110,9 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "why",
         description: "Says why a launch, a frame, a slice, a method call or a stretch of a thread took as long as it \
-                      did: causes along the critical path that add up to it, largest first; the last hop of a path is the \
-                      cause. `unexplained` and `not recorded` are causes of their own; `missing` says what would have to be \
+                      did: `by_cause` sums up causes along the critical path (`lock > disk`: it waited for a lock whose \
+                      holder waited for the disk), largest first; `causes` has them by thread and subject, and adds up to \
+                      the duration. `unexplained` and `not recorded` are causes of their own; `missing` says what would have to be \
                       recorded to know more. Rules: tracebridge://docs/why.md.",
         of_devices: false,
         is_read_only: true,
@@ -481,7 +484,13 @@ fn why(work: &Workplace, arguments: Value, _: &CallLimit) -> Result<Value, ToolE
     let question = question(&arguments.question)?;
     let trace = work.traces.read(&inputs(work, &arguments.files.files)?)?;
     let explained = trace.explain(&question)?;
-    Ok(explained.json(None))
+    let mut answer = explained.json(None);
+    let spans = answer["spans"].as_array_mut().into_iter().flatten();
+    for (span, explanation) in spans.zip(&explained.explanations) {
+        let ways = explanation.ns_by_way().into_iter();
+        span["by_cause"] = ways.take(WAYS).map(|(way, ns)| json!({ "cause": way, "ns": ns })).collect();
+    }
+    Ok(answer)
 }
 
 fn why_against(work: &Workplace, arguments: Value, _: &CallLimit) -> Result<Value, ToolError> {

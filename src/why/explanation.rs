@@ -79,6 +79,19 @@ pub(crate) struct Explanation {
 }
 
 impl Explanation {
+    /// The time of each way to a cause (`lock > disk`), whoever the threads are and whatever it is about: the
+    /// largest first.
+    pub fn ns_by_way(&self) -> Vec<(String, u64)> {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for part in &self.causes {
+            let names: Vec<&str> = part.path.iter().map(|hop| hop.cause.name()).collect();
+            *sums.entry(names.join(" > ")).or_default() += part.ns;
+        }
+        let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, ns)| Reverse(*ns));
+        sums
+    }
+
     /// Whether the recording tells anything about the span.
     pub fn is_known(&self) -> bool {
         let is_known = |part: &CausePart| part.path.last().is_some_and(|hop| hop.cause != Cause::NotRecorded);
