@@ -444,17 +444,11 @@ fn question(asked: &QuestionArguments) -> Result<Question, ToolError> {
         return Err(ToolError::Arguments(message.to_owned()));
     }
     if let Some(launch) = &asked.launch {
-        return Ok(match launch.parse() {
-            Ok(number) => Question::LaunchNumber(number),
-            Err(_) => Question::LaunchOf(launch.clone()),
-        });
+        return Ok(Question::of_launch(launch));
     }
     if let Some(frame) = &asked.frame {
-        return match (frame.as_str(), frame.parse()) {
-            ("late", _) => Ok(Question::LateFrames),
-            (_, Ok(number)) => Ok(Question::Frame(number)),
-            _ => Err(ToolError::Arguments("frame is a number or the word late".to_owned())),
-        };
+        return Question::of_frame(frame)
+            .ok_or_else(|| ToolError::Arguments("frame is a number or the word late".to_owned()));
     }
     if let Some(name) = &asked.slice {
         return Ok(Question::Slice(name.clone()));

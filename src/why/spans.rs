@@ -27,6 +27,19 @@ pub(crate) enum Question {
 }
 
 impl Question {
+    /// A launch by its number, or all launches of a package.
+    pub(crate) fn of_launch(text: &str) -> Question {
+        text.parse().map_or_else(|_| Question::LaunchOf(text.to_owned()), Question::LaunchNumber)
+    }
+
+    /// A frame by its number, or all late frames by the word `late`; `None` for any other text.
+    pub(crate) fn of_frame(text: &str) -> Option<Question> {
+        match text {
+            "late" => Some(Question::LateFrames),
+            number => number.parse().ok().map(Question::Frame),
+        }
+    }
+
     /// The time that the question is about, by the launches and frames that were found beforehand; all time,
     /// where these do not tell it.
     pub(crate) fn kept_time(&self, measured: Measured) -> KeptTime {

@@ -84,19 +84,12 @@ impl WhyArgs {
             }
         }
         if let Some(launch) = &self.launch {
-            return Ok(match launch.parse() {
-                Ok(number) => Question::LaunchNumber(number),
-                Err(_) => Question::LaunchOf(launch.clone()),
-            });
+            return Ok(Question::of_launch(launch));
         }
         if let Some(frame) = &self.frame {
-            return match (frame.as_str(), frame.parse()) {
-                ("late", _) => Ok(Question::LateFrames),
-                (_, Ok(number)) => Ok(Question::Frame(number)),
-                _ => Err(UsageError::from(format!(
-                    "--frame takes a frame's number or the word late, not {frame:?}"
-                ))),
-            };
+            return Question::of_frame(frame).ok_or_else(|| {
+                UsageError::from(format!("--frame takes a frame's number or the word late, not {frame:?}"))
+            });
         }
         if let Some(name) = &self.slice {
             return Ok(Question::Slice(name.clone()));

@@ -17,6 +17,7 @@ mod perf_sample_tests;
 mod perf_samples;
 mod read;
 pub(crate) mod scan;
+mod sequence_packet;
 pub mod trace_config;
 pub(crate) mod trace_packets;
 mod track_clocks;

@@ -11,10 +11,11 @@ use rustc_hash::FxHashMap;
 use super::callstacks::{CallstackResolver, InternedCallstacks};
 use super::fields::{
     builtin_clock, perf_events_timebase as timebase, perf_events_tracepoint, perf_sample,
-    perf_sample_defaults, perf_sample_sample_skip_reason as skip_reason, sequence_flags,
+    perf_sample_defaults, perf_sample_sample_skip_reason as skip_reason,
     streaming_profile_packet as streaming, thread_descriptor, trace_packet, trace_packet_defaults,
 };
 use super::packets::{PacketIndex, TraceStreams};
+use super::sequence_packet::SequencePacket;
 use super::track_clocks::{CustomClocks, MachineClocks, MachineTime, number};
 use super::track_table::{DescribedThread, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
@@ -270,16 +271,7 @@ impl SampledSequence<'_> {
 /// The fields of a packet that concern samples.
 #[derive(Default)]
 struct SamplePacketParts<'a> {
-    sequence: u64,
-    timestamp: Option<u64>,
-    clock: Option<u64>,
-    flags: u64,
-    is_cleared: bool,
-    is_after_loss: bool,
-    interned: Option<&'a [u8]>,
-    defaults: Option<&'a [u8]>,
-    snapshot: Option<&'a [u8]>,
-    thread: Option<&'a [u8]>,
+    head: SequencePacket<'a>,
     sample: Option<&'a [u8]>,
     streaming: Option<&'a [u8]>,
 }
@@ -287,24 +279,11 @@ struct SamplePacketParts<'a> {
 impl<'a> SamplePacketParts<'a> {
     fn new(packet: &'a [u8]) -> SamplePacketParts<'a> {
         let mut parts = SamplePacketParts::default();
-        for (field, value) in fields(packet) {
-            match field {
-                trace_packet::TRUSTED_PACKET_SEQUENCE_ID => parts.sequence = value.number(),
-                trace_packet::TIMESTAMP => parts.timestamp = Some(value.number()),
-                trace_packet::TIMESTAMP_CLOCK_ID => parts.clock = Some(value.number()),
-                trace_packet::SEQUENCE_FLAGS => parts.flags = value.number(),
-                trace_packet::INCREMENTAL_STATE_CLEARED => parts.is_cleared = value.number() != 0,
-                trace_packet::PREVIOUS_PACKET_DROPPED => parts.is_after_loss = value.number() != 0,
-                trace_packet::INTERNED_DATA => parts.interned = Some(value.bytes()),
-                trace_packet::TRACE_PACKET_DEFAULTS => parts.defaults = Some(value.bytes()),
-                trace_packet::CLOCK_SNAPSHOT => parts.snapshot = Some(value.bytes()),
-                trace_packet::THREAD_DESCRIPTOR => parts.thread = Some(value.bytes()),
-                trace_packet::PERF_SAMPLE => parts.sample = Some(value.bytes()),
-                trace_packet::STREAMING_PROFILE_PACKET => parts.streaming = Some(value.bytes()),
-                _ => {}
-            }
-        }
-        parts.is_cleared |= parts.flags & sequence_flags::INCREMENTAL_STATE_CLEARED != 0;
+        parts.head = SequencePacket::read(packet, |field, value| match field {
+            trace_packet::PERF_SAMPLE => parts.sample = Some(value.bytes()),
+            trace_packet::STREAMING_PROFILE_PACKET => parts.streaming = Some(value.bytes()),
+            _ => {}
+        });
         parts
     }
 }
@@ -341,37 +320,37 @@ impl<'a> SamplePacketReader<'a> {
     }
 
     fn packet(&mut self, packet: &SamplePacketParts<'a>, sink: &mut dyn SampleSink) -> io::Result<()> {
-        let state = self.sequences.entry(packet.sequence).or_default();
-        if packet.is_cleared {
+        let head = &packet.head;
+        let state = self.sequences.entry(head.sequence).or_default();
+        if head.is_cleared {
             state.clear();
-        } else if packet.is_after_loss {
+        } else if head.is_after_loss {
             state.is_valid = false;
         }
-        if let Some(defaults) = packet.defaults {
+        if let Some(defaults) = head.defaults {
             state.clock = number(defaults, trace_packet_defaults::TIMESTAMP_CLOCK_ID);
             let of_samples = last_value(defaults, trace_packet_defaults::PERF_SAMPLE_DEFAULTS);
             state.timebase = of_samples.map(|defaults| Timebase::new(defaults.bytes()));
             state.event = None;
         }
-        if let Some(interned) = packet.interned {
+        if let Some(interned) = head.interned {
             state.interned.learn(interned);
         }
-        if let Some(thread) = packet.thread {
+        if let Some(thread) = head.thread {
             state.thread = described_thread(thread);
             state.reference_us = number(thread, thread_descriptor::REFERENCE_TIMESTAMP_US).unwrap_or(0);
         }
-        let clock = packet.clock.or(state.clock).unwrap_or(builtin_clock::BOOTTIME);
-        let needs_state = packet.flags & sequence_flags::NEEDS_INCREMENTAL_STATE != 0;
-        let is_readable = state.is_valid || !needs_state;
-        if let Some(snapshot) = packet.snapshot {
-            self.custom.learn(packet.sequence, snapshot);
+        let clock = head.clock.or(state.clock).unwrap_or(builtin_clock::BOOTTIME);
+        let is_readable = state.is_valid || !head.needs_state();
+        if let Some(snapshot) = head.snapshot {
+            self.custom.learn(head.sequence, snapshot);
         }
         // A clock whose timestamps are differences advances with every packet that can be read.
-        let timestamp = packet.timestamp.filter(|_| packet.snapshot.is_none() && is_readable);
-        let time = timestamp.and_then(|ts| self.custom.packet_time(packet.sequence, clock, ts));
+        let timestamp = head.timestamp.filter(|_| head.snapshot.is_none() && is_readable);
+        let time = timestamp.and_then(|ts| self.custom.packet_time(head.sequence, clock, ts));
         match (packet.sample, packet.streaming) {
-            (Some(sample), _) => self.perf_sample(packet.sequence, time, is_readable, sample, sink),
-            (None, Some(streaming)) if is_readable => self.streaming(packet.sequence, streaming, sink),
+            (Some(sample), _) => self.perf_sample(head.sequence, time, is_readable, sample, sink),
+            (None, Some(streaming)) if is_readable => self.streaming(head.sequence, streaming, sink),
             (None, Some(_)) => {
                 self.counts.unreadable += 1;
                 Ok(())

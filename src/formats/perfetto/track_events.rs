@@ -10,11 +10,12 @@ use std::io;
 
 use super::counter_packets::{CounterPacket, CounterReader, PolledCounter, is_counters};
 use super::fields::{
-    builtin_clock, event_name, interned_data, legacy_event, sequence_flags, thread_descriptor, trace_packet,
+    builtin_clock, event_name, interned_data, legacy_event, thread_descriptor, trace_packet,
     trace_packet_defaults, track_event, track_event_defaults, track_event_type,
 };
 use super::frame_timeline::{FramePackets, Frames};
 use super::packets::TraceStreams;
+use super::sequence_packet::SequencePacket;
 use super::track_clocks::{CustomClocks, MachineClocks, MachineTime, number};
 use super::track_event_order::{SortedTrackEvents, TrackEventSorter};
 use super::track_table::{DescribedThread, PerfettoTrackKey, TrackTable, described_thread};
@@ -68,16 +69,7 @@ impl SequenceState<'_> {
 /// The fields of a packet that concern track events.
 #[derive(Default)]
 struct PacketParts<'a> {
-    sequence: u64,
-    timestamp: Option<u64>,
-    clock: Option<u64>,
-    flags: u64,
-    is_cleared: bool,
-    is_after_loss: bool,
-    interned: Option<&'a [u8]>,
-    defaults: Option<&'a [u8]>,
-    snapshot: Option<&'a [u8]>,
-    thread: Option<&'a [u8]>,
+    head: SequencePacket<'a>,
     event: Option<&'a [u8]>,
     frame: Option<&'a [u8]>,
     counters: Option<CounterPacket<'a>>,
@@ -86,27 +78,14 @@ struct PacketParts<'a> {
 impl<'a> PacketParts<'a> {
     fn new(packet: &'a [u8]) -> PacketParts<'a> {
         let mut parts = PacketParts::default();
-        for (field, value) in fields(packet) {
-            match field {
-                trace_packet::TRUSTED_PACKET_SEQUENCE_ID => parts.sequence = value.number(),
-                trace_packet::TIMESTAMP => parts.timestamp = Some(value.number()),
-                trace_packet::TIMESTAMP_CLOCK_ID => parts.clock = Some(value.number()),
-                trace_packet::SEQUENCE_FLAGS => parts.flags = value.number(),
-                trace_packet::INCREMENTAL_STATE_CLEARED => parts.is_cleared = value.number() != 0,
-                trace_packet::PREVIOUS_PACKET_DROPPED => parts.is_after_loss = value.number() != 0,
-                trace_packet::INTERNED_DATA => parts.interned = Some(value.bytes()),
-                trace_packet::TRACE_PACKET_DEFAULTS => parts.defaults = Some(value.bytes()),
-                trace_packet::CLOCK_SNAPSHOT => parts.snapshot = Some(value.bytes()),
-                trace_packet::THREAD_DESCRIPTOR => parts.thread = Some(value.bytes()),
-                trace_packet::TRACK_EVENT => parts.event = Some(value.bytes()),
-                trace_packet::FRAME_TIMELINE_EVENT => parts.frame = Some(value.bytes()),
-                _ if is_counters(field) => {
-                    parts.counters = Some(CounterPacket { field, body: value.bytes() });
-                }
-                _ => {}
+        parts.head = SequencePacket::read(packet, |field, value| match field {
+            trace_packet::TRACK_EVENT => parts.event = Some(value.bytes()),
+            trace_packet::FRAME_TIMELINE_EVENT => parts.frame = Some(value.bytes()),
+            _ if is_counters(field) => {
+                parts.counters = Some(CounterPacket { field, body: value.bytes() });
             }
-        }
-        parts.is_cleared |= parts.flags & sequence_flags::INCREMENTAL_STATE_CLEARED != 0;
+            _ => {}
+        });
         parts
     }
 
@@ -161,13 +140,14 @@ pub(super) fn read<'a>(
 
 impl<'a> TrackEventReader<'a, '_> {
     fn packet(&mut self, packet: &PacketParts<'a>) {
-        let state = self.sequences.entry(packet.sequence).or_default();
-        if packet.is_cleared {
+        let head = &packet.head;
+        let state = self.sequences.entry(head.sequence).or_default();
+        if head.is_cleared {
             state.clear();
-        } else if packet.is_after_loss {
+        } else if head.is_after_loss {
             state.is_valid = false;
         }
-        if let Some(defaults) = packet.defaults {
+        if let Some(defaults) = head.defaults {
             state.clock = number(defaults, trace_packet_defaults::TIMESTAMP_CLOCK_ID);
             let defaults = last_value(defaults, trace_packet_defaults::TRACK_EVENT_DEFAULTS);
             let defaults = defaults.map_or(&[][..], WireValue::bytes);
@@ -175,32 +155,32 @@ impl<'a> TrackEventReader<'a, '_> {
             state.counters = uuids(defaults, track_event_defaults::EXTRA_COUNTER_TRACK_UUIDS);
             state.double_counters = uuids(defaults, track_event_defaults::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS);
         }
-        if let Some(interned) = packet.interned {
+        if let Some(interned) = head.interned {
             for (_, name) in fields(interned).filter(|(n, _)| *n == interned_data::EVENT_NAMES) {
                 let text = last_value(name.bytes(), event_name::NAME).map_or(&[][..], WireValue::bytes);
                 state.names.insert(number(name.bytes(), event_name::IID).unwrap_or(0), text);
             }
         }
-        if let Some(thread) = packet.thread {
+        if let Some(thread) = head.thread {
             state.thread = described_thread(thread);
             state.reference_us = number(thread, thread_descriptor::REFERENCE_TIMESTAMP_US);
             state.thread_us = number(thread, thread_descriptor::REFERENCE_THREAD_TIME_US).unwrap_or(0);
         }
         let is_valid = state.is_valid;
         let clock = state.clock;
-        if let Some(snapshot) = packet.snapshot {
-            self.custom.learn(packet.sequence, snapshot);
+        if let Some(snapshot) = head.snapshot {
+            self.custom.learn(head.sequence, snapshot);
         }
-        if packet.flags & sequence_flags::NEEDS_INCREMENTAL_STATE != 0 && !is_valid {
+        if head.needs_state() && !is_valid {
             self.out.skipped += u64::from(packet.has_content());
             return;
         }
         // A clock whose timestamps are differences advances with every packet. A snapshot sets it.
-        let id = packet.clock.or(clock).unwrap_or(builtin_clock::BOOTTIME);
-        let timestamp = packet.timestamp.filter(|_| packet.snapshot.is_none());
-        let time = timestamp.and_then(|ts| self.custom.packet_time(packet.sequence, id, ts));
+        let id = head.clock.or(clock).unwrap_or(builtin_clock::BOOTTIME);
+        let timestamp = head.timestamp.filter(|_| head.snapshot.is_none());
+        let time = timestamp.and_then(|ts| self.custom.packet_time(head.sequence, id, ts));
         if let Some(event) = packet.event {
-            self.event(packet.sequence, time, event);
+            self.event(head.sequence, time, event);
         }
         if let Some(counters) = packet.counters {
             self.counters(time, counters);
