@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use tracebridge::formats::{Event, EventType, Sink, event_catalog};
+use tracebridge::formats::{Event, EventType, Sink, Track, TrackEvent, event_catalog};
 
 /// Renders every event as a text would have it, and throws it away.
 #[derive(Default)]
@@ -58,5 +58,30 @@ impl InputFile {
 impl Drop for InputFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Checks that tracks are numbered in turn, and that the events of each come in order of time.
+#[derive(Default)]
+pub struct TrackOrder {
+    last: Vec<u64>,
+}
+
+impl Sink for TrackOrder {
+    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        assert_eq!(track.id.0 as usize, self.last.len());
+        self.last.push(0);
+        Ok(())
+    }
+
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        let last = &mut self.last[event.track.0 as usize];
+        assert!(*last <= event.ts);
+        *last = event.ts;
+        Ok(())
     }
 }

@@ -1,5 +1,5 @@
-//! The fields by which a packet takes part in its packet sequence: time, interned data, defaults, and what was
-//! lost before it (protos/perfetto/trace/trace_packet.proto).
+//! The fields by which a packet takes part in its packet sequence: time, interned data, defaults, and what
+//! was lost before it (protos/perfetto/trace/trace_packet.proto).
 
 use super::fields::{sequence_flags, trace_packet};
 use super::wire::read::{WireValue, fields};
