@@ -49,6 +49,20 @@ with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as packed:
 unfinished.replace(archive)
 PYTHON
 }
+# release_version: prints the version of the workspace.
+release_version() { sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1; }
+# release_time: prints the time that everything in a release has, in seconds: SOURCE_DATE_EPOCH, or the last commit's.
+release_time() { if [[ -n ${SOURCE_DATE_EPOCH:-} ]]; then echo "$SOURCE_DATE_EPOCH"; else git -C "$root" log -1 --format=%ct; fi; }
+# debian_sources RELEASE: prints the file with Debian's package sources as this machine has them, if they are for the release.
+debian_sources() {
+    local file
+    for file in /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list; do
+        if [[ -f $file ]] && grep -q "\b$1\b" "$file"; then
+            echo "$file"
+            return
+        fi
+    done
+}
 # needs_java: fails unless there is a Java for Spark.
 needs_java() {
     [[ -n ${JAVA_HOME:-} ]] || have java || die "Spark needs Java 17: run scripts/setup --spark, or set JAVA_HOME"
