@@ -11,6 +11,7 @@ import { firstOptions, type ProfileOptions } from "./profile/options";
 import { ProfilePanel } from "./profile/profile_panel";
 import type { Panel, State, Store } from "./store";
 import { SummaryPanel } from "./summary/summary_panel";
+import { TablePanel } from "./table/table_panel";
 import { mountTimeline } from "./timeline/timeline";
 import { Banner } from "./ui/banner";
 import { switchTrace } from "./ui/fragment";
@@ -82,6 +83,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
 
   const panels: [Panel, string][] = [
     ["profile", "Profile"],
+    ["table", "Table"],
     ["summary", "Summary"],
   ];
   if (traces.some(({ videos }) => videos.length > 0)) panels.unshift(["screen", "Screen"]);
@@ -150,6 +152,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
                   {() => <ProfilePanel store={store} options={options} set={set} />}
                 </Later>
               )}
+              {shown === "table" && <TablePanel store={store} />}
               {shown === "summary" && <SummaryPanel trace={trace} traces={traces} generator={generator} />}
               {shown === "comparison" && comparison && (
                 <ComparisonPanel store={store} traces={traces} comparison={comparison} />

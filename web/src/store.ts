@@ -1,6 +1,7 @@
 // The state that the panels share. A panel changes it with `set`, and is told of every change.
 
 import type { Trace } from "./data/trace";
+import type { TableChoice } from "./table/choice";
 import type { CriticalPath } from "./why/critical_path";
 
 /** A period, ns from the trace's start. */
@@ -20,7 +21,7 @@ export type Selection =
   | { kind: "thread"; thread: number }
   | { kind: "launch"; launch: number };
 
-export type Panel = "timeline" | "launches" | "why" | "screen" | "profile" | "comparison" | "summary";
+export type Panel = "timeline" | "launches" | "why" | "screen" | "profile" | "table" | "comparison" | "summary";
 
 export interface Bookmark {
   at: number;
@@ -64,6 +65,8 @@ export interface State {
   query: string;
   bookmarks: Bookmark[];
   rows: RowChoice;
+  /** What the panel "table" shows. */
+  table: TableChoice;
   theme: "auto" | "light" | "dark";
   /** What the panel "why" has found. */
   path: ShownPath | null;

@@ -786,6 +786,43 @@ function small() {
   });
 }
 
+/**
+ * Adds what threads did and waited for, from their states: every sleep that a thread ended is a wait for its lock, for a
+ * binder call that it answered, or for itself, in turn.
+ */
+function withCauses(made) {
+  const strings = made.strings;
+  const id = (text) => (strings.includes(text) ? strings.indexOf(text) : strings.push(text) - 1);
+  const waits = ["binder", "lock", "other_thread"].map(id);
+  const [running, runnable, disk, idle] = ["running", "runnable", "disk", "idle"].map(id);
+  const subjects = ["android.app.IActivityManager", "java.lang.Object", ""].map((text) => (text ? id(text) + 1 : 0));
+  const file = id("base.apk") + 1;
+  const tracks = made.tracks
+    .filter(({ kind }) => kind === "states")
+    .map(({ thread, columns: states }) => {
+      const causes = columns("start", "duration", "cause", "subject", "follow");
+      states.start.forEach((start, i) => {
+        const text = strings[states.state[i]];
+        const waker = states.waker[i];
+        const wait = (i + thread) % 3;
+        const cause =
+          text === "Running" ? running : text.startsWith("Runnable") ? runnable : waker ? waits[wait] : idle;
+        const isDisk = text.endsWith("(IO)");
+        push(causes, {
+          start,
+          duration: states.duration[i],
+          cause: isDisk ? disk : cause,
+          subject: isDisk ? file : waits.includes(cause) ? subjects[wait] : 0,
+          follow: !isDisk && waits.includes(cause) ? waker : 0,
+        });
+      });
+      return { kind: "causes", role: "causes", thread, columns: causes };
+    });
+  // Arrows name tracks by their numbers: these come last.
+  made.tracks.push(...tracks);
+  return made;
+}
+
 export const KINDS = {
   small,
   launch: () =>
@@ -800,6 +837,21 @@ export const KINDS = {
       sleep: 40 * MS,
       methodCalls: 200000,
     }),
+  /** Two CPUs for many threads, so that they wait for each other; with causes. */
+  tasks: () =>
+    withCauses(
+      system({
+        seed: 6,
+        title: "tasks.dat",
+        processCount: 6,
+        threadCount: 30,
+        cpus: 2,
+        duration: 3e9,
+        run: 900000,
+        sleep: 12 * MS,
+        methodCalls: 30000,
+      }),
+    ),
   methods: () => methodTrace({ seed: 5, title: "app.trace", threadCount: 8, count: 20000, methodCount: 100 }),
   big: () => methodTrace({ seed: 2, title: "big.trace", threadCount: 8, count: 5000000, methodCount: 5000 }),
   threads: () =>

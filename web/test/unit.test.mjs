@@ -17,6 +17,12 @@ export { buildRows } from "./src/timeline/rows.ts";
 export { searchMatches } from "./src/timeline/search.ts";
 export * from "./src/timeline/time.ts";
 export { criticalPath } from "./src/why/critical_path.ts";
+export { percentile } from "./src/data/percentile.ts";
+export { order } from "./src/table/sorted.ts";
+export { Groups } from "./src/table/groups.ts";
+export { FIRST_TABLE, parseTableChoice, tableChoiceText } from "./src/table/choice.ts";
+export { csvField } from "./src/ui/csv.ts";
+export { columnUnit, inUnit } from "./src/ui/units.ts";
 `;
 const { outputFiles } = await build({
   stdin: { contents: ENTRY, resolveDir: new URL("..", import.meta.url).pathname, loader: "ts" },
@@ -413,4 +419,102 @@ test("a path that leads in a circle ends", () => {
   const path = page.criticalPath(trace, [{ thread: 0, from: 0, to: 10 }]);
   assert.equal(path.ns, 10);
   assert.equal(path.causes[0].hops.at(-1).cause, "unexplained");
+});
+
+/** Runs steps to their end: their value, and how many there were. */
+function run(steps) {
+  for (let count = 0; ; count++) {
+    const { done, value } = steps.next();
+    if (done) return { value, count };
+  }
+}
+
+test("a percentile lies between the two nearest ranks, as in the program", () => {
+  const of = (numbers, percent) => page.percentile(numbers.length, (rank) => numbers[rank], percent);
+  assert.ok(Number.isNaN(of([], 50)));
+  assert.equal(of([7], 99), 7);
+  assert.equal(of([10, 20, 30, 40], 50), 25);
+  assert.equal(
+    of(
+      Array.from({ length: 101 }, (_, i) => i),
+      95,
+    ),
+    95,
+  );
+  assert.equal(of([-10, 0], 90), -1);
+});
+
+test("numbers are ordered in steps: equal ones by their places, unknown ones last", () => {
+  const next = random(9);
+  for (const count of [0, 1, 50, 120_000]) {
+    const values = Float64Array.from({ length: count }, (_, i) => {
+      const kind = next(8);
+      if (kind === 0) return NaN;
+      if (kind === 1) return -next(1000) / 7;
+      if (kind === 2) return i % 2 ? 0 : -0;
+      return kind === 3 ? next(2 ** 30) * 2 ** 22 : next(500);
+    });
+    for (const down of [false, true]) {
+      const { value: found, count: steps } = run(page.order(values, down));
+      const sign = down ? -1 : 1;
+      const wanted = Array.from(values, (_, i) => i).sort((a, b) => {
+        const [x, y] = [values[a], values[b]];
+        if (Number.isNaN(x) || Number.isNaN(y)) return Number(Number.isNaN(x)) - Number(Number.isNaN(y)) || a - b;
+        return sign * (x - y) || a - b;
+      });
+      assert.deepEqual([...found], wanted, `${count} ${down}`);
+      if (count > 100_000) assert.ok(steps >= 5, `${steps} steps`);
+    }
+  }
+});
+
+test("groups have sums and percentiles of what is known, and list their items largest first", () => {
+  const values = Float64Array.of(5, 1, NaN, 3, 10, NaN);
+  const { value: groups } = run(page.Groups.of(["a", "b", "c"], Uint32Array.of(0, 0, 0, 0, 1, 2), values));
+  const { figures } = groups;
+  assert.deepEqual([...figures.count], [4, 1, 1]);
+  assert.deepEqual([...figures.sum], [9, 10, NaN]);
+  assert.deepEqual([...figures.mean], [3, 10, NaN]);
+  assert.deepEqual([...figures.min], [1, 10, NaN]);
+  assert.deepEqual([...figures.max], [5, 10, NaN]);
+  assert.deepEqual([...figures.p90], [4.6, 10, NaN]);
+  assert.deepEqual([...figures.share], [9 / 19, 10 / 19, NaN]);
+  assert.deepEqual(
+    [0, 1, 2, 3].map((rank) => groups.place(0, rank, values)),
+    [0, 3, 1, 2],
+  );
+  assert.equal(groups.place(2, 0, values), 5);
+  groups.sort({ id: "sum", down: true });
+  assert.deepEqual([...groups.order], [1, 0, 2]);
+  groups.sort({ id: "name", down: false });
+  assert.deepEqual([...groups.order], [0, 1, 2]);
+});
+
+test("fields of CSV are quoted, and none is run by a spreadsheet", () => {
+  assert.equal(page.csvField("plain"), "plain");
+  assert.equal(page.csvField('a "b", c'), '"a ""b"", c"');
+  assert.equal(page.csvField("two\nlines"), '"two\nlines"');
+  assert.equal(page.csvField("=1+1"), "'=1+1");
+  assert.equal(page.csvField('@SUM("a")'), `"'@SUM(""a"")"`);
+  assert.equal(page.csvField("-12.5"), "-12.5");
+});
+
+test("a column of times has one unit", () => {
+  const text = (most, ns) => {
+    const unit = page.columnUnit(most);
+    return `${page.inUnit(ns, unit)} ${unit.name}`;
+  };
+  assert.equal(text(900, 17), "17 ns");
+  assert.equal(text(1e6 - 1, 17), "0.017 µs");
+  assert.equal(text(2e9, 1_234_567_890), "1,234.568 ms");
+  assert.equal(text(3e12, 2e9), "2.000 s");
+});
+
+test("the choice of a table is told by a link, and what does not fit is as at first", () => {
+  const { FIRST_TABLE, parseTableChoice, tableChoiceText } = page;
+  assert.equal(tableChoiceText(FIRST_TABLE), null);
+  const choice = { ...FIRST_TABLE, kind: "states", by: "", filter: "a&b", sort: { id: "duration", down: false } };
+  assert.deepEqual(parseTableChoice(tableChoiceText(choice)), choice);
+  for (const bad of [null, "", "{", "[1]", "null", '{"kind":7,"sort":{"id":1}}', '{"inView":"yes"}'])
+    assert.deepEqual(parseTableChoice(bad), FIRST_TABLE, bad);
 });

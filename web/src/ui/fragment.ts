@@ -14,8 +14,9 @@ import {
   type State,
   type Store,
 } from "../store";
+import { FIRST_TABLE, parseTableChoice, tableChoiceText } from "../table/choice";
 
-const PANELS: Panel[] = ["timeline", "launches", "why", "screen", "profile", "comparison", "summary"];
+const PANELS: Panel[] = ["timeline", "launches", "why", "screen", "profile", "table", "comparison", "summary"];
 const SORTS: RowChoice["sort"][] = ["activity", "name", "pid", "time"];
 const THEMES: State["theme"][] = ["auto", "light", "dark"];
 
@@ -34,6 +35,8 @@ export function toFragment(state: State, traces: Trace[], first: Panel): string 
   const { sort, filter, pinned, hidden } = state.rows;
   if (sort !== ALL_ROWS.sort) parts.set("sort", sort);
   if (filter) parts.set("rows", filter);
+  const table = tableChoiceText(state.table);
+  if (table) parts.set("table", table);
   for (const id of pinned) parts.append("pin", id);
   for (const id of hidden) parts.append("hide", id);
   for (const { at, label } of bookmarks) parts.append("mark", `${Math.round(at)} ${label}`);
@@ -59,6 +62,7 @@ export function fromFragment(fragment: string, traces: Trace[], first: Panel): S
     theme: one(THEMES, "theme", "auto"),
     query: parts.get("q") ?? "",
     path: null,
+    table: parseTableChoice(parts.get("table")),
     rows: {
       sort: one(SORTS, "sort", ALL_ROWS.sort),
       filter: parts.get("rows") ?? "",
@@ -193,5 +197,14 @@ export function switchTrace(store: Store, trace: Trace, change: Partial<State> =
   const whole = { from: 0, to: Math.max(trace.duration, 1) };
   const text = state.selection && selectionText(state.trace, state.selection);
   const selection = text ? parseSelection(trace, text) : null;
-  store.set({ trace, view: whole, range: null, selection, bookmarks: [], rows: ALL_ROWS, ...change });
+  store.set({
+    trace,
+    view: whole,
+    range: null,
+    selection,
+    bookmarks: [],
+    rows: ALL_ROWS,
+    table: FIRST_TABLE,
+    ...change,
+  });
 }

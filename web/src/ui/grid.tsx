@@ -16,6 +16,8 @@ export interface GridColumn {
   /** Pixels that the name's column has at least. */
   least?: number;
   sortable?: boolean;
+  /** Texts that do not fit are cut; else the column becomes as wide as they are. */
+  cut?: boolean;
 }
 
 export interface GridCell {
@@ -64,6 +66,9 @@ const MIN_NAME_PX = 240;
 /** The width of a figure in the widest of the system's fonts, and what is left free beside a cell's text. */
 const FIGURE_PX = 8.3;
 const CELL_PADDING_PX = 8;
+/** The same for letters of the head, and what the mark of the sorted column takes. */
+const LETTER_PX = 7;
+const SORT_MARK_PX = 16;
 /** Firefox draws no element higher than some 17.8 million pixels. */
 const MAX_ROWS = 700_000;
 
@@ -156,7 +161,7 @@ export function Grid(props: GridProps) {
         {columns.map((column) => (
           <div
             role="columnheader"
-            class="cell"
+            class={column.cut ? "cell texts" : "cell"}
             title={column.meaning}
             aria-sort={sort?.id === column.id ? (sort.down ? "descending" : "ascending") : undefined}
           >
@@ -188,11 +193,16 @@ const idOf = (label: string, at: number) => `${label}-${at}`.replace(/\W+/g, "-"
 function useFittingWidths(columns: GridColumn[], rows: GridRow[]): GridColumn[] {
   const seen = useRef<{ ids: string; widths: number[] }>({ ids: "", widths: [] });
   const ids = columns.map(({ id }) => id).join();
-  if (seen.current.ids !== ids) seen.current = { ids, widths: columns.map(({ width }) => width ?? 0) };
+  const headWidth = ({ title }: GridColumn) => title.length * LETTER_PX + SORT_MARK_PX + CELL_PADDING_PX;
+  if (seen.current.ids !== ids) {
+    const widths = columns.map((column) => (column.width ? Math.max(column.width, headWidth(column)) : 0));
+    seen.current = { ids, widths };
+  }
   const { widths } = seen.current;
   for (const { cells } of rows) {
     cells.forEach(({ text }, n) => {
-      if (typeof text === "string") widths[n] = Math.max(widths[n], text.length * FIGURE_PX + 2 * CELL_PADDING_PX);
+      if (columns[n].cut !== true && typeof text === "string")
+        widths[n] = Math.max(widths[n], text.length * FIGURE_PX + 2 * CELL_PADDING_PX);
     });
   }
   return columns.map((column, n) => (column.width ? { ...column, width: Math.ceil(widths[n]) } : column));

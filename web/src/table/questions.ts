@@ -1,0 +1,69 @@
+// Questions that are asked often, each answered by a table with one click.
+
+import type { Trace } from "../data/trace";
+import { FIRST_TABLE, type TableChoice, type TableKind } from "./choice";
+
+export interface Question {
+  title: string;
+  choice: TableChoice;
+}
+
+/** The main thread that questions are about: that of the launched app, else the busiest one. */
+export function mainThread(trace: Trace): number {
+  const launched = trace.launched?.thread ?? null;
+  if (launched !== null) return launched;
+  return Math.max(
+    0,
+    trace.threads.findIndex(({ main }) => main),
+  );
+}
+
+/** The questions that a trace's tables can answer. */
+export function questions(trace: Trace, kinds: TableKind[]): Question[] {
+  const found: Question[] = [];
+  const ask = (title: string, kind: TableKind, choice: Partial<TableChoice>) => {
+    if (kinds.includes(kind)) found.push({ title, choice: { ...FIRST_TABLE, kind, ...choice } });
+  };
+  const main = `t${mainThread(trace)}`;
+  const longest = { by: "", sort: { id: "duration", down: true } };
+  const hasCause = (cause: string) => {
+    const id = trace.strings.indexOf(cause);
+    return id >= 0 && trace.tracks.some(({ causes }) => causes?.cause.includes(id));
+  };
+  const hasSlice = (part: string) =>
+    trace.tracks.some(
+      (track) =>
+        track.kind === "slices"
+        && track.role === "atrace"
+        && named(trace, part).some((id) => track.spans?.label.includes(id)),
+    );
+  /** What threads waited for says more than the name of a slice. */
+  const waits = (title: string, cause: string, slice: string) => {
+    if (hasCause(cause)) ask(title, "causes", { ...longest, filter: cause, where: "name" });
+    else if (hasSlice(slice)) ask(title, "slices", { ...longest, filter: slice, where: "name" });
+  };
+  ask("CPU by process", "running", { by: "process" });
+  ask("CPU by thread", "running", {});
+  ask("Slices by name", "slices", {});
+  ask("Late frames", "frames", { ...longest, filter: "yes", where: "late" });
+  ask("Longest waits of the main thread", "states", { ...longest, threads: main, filter: "sleep", where: "name" });
+  ask("Who woke the main thread", "states", { by: "waker", threads: main, filter: "sleep", where: "name" });
+  ask("Who ran while it was ready", "ready", { threads: main });
+  ask("Time ready, by thread", "states", { by: "thread", filter: "runnable", where: "name" });
+  waits("Longest binder calls", "binder", "binder");
+  waits("Longest waits for locks", "lock", "contention");
+  ask("Causes of waits", "causes", { threads: main });
+  ask("Methods by class", "calls", { by: "class", figure: "self" });
+  return found;
+}
+
+const MAX_NAMES = 50;
+
+/** Names with a part, the first ones. */
+function named({ strings }: Trace, part: string): number[] {
+  const found: number[] = [];
+  strings.forEach((name, id) => {
+    if (found.length < MAX_NAMES && name.length < 200 && name.toLowerCase().includes(part)) found.push(id);
+  });
+  return found;
+}
