@@ -110,6 +110,8 @@ export function Grid(props: GridProps) {
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey || count === 0) return;
+    // The buttons of the head have these keys for themselves.
+    if (event.target instanceof HTMLButtonElement && (event.key === "Enter" || event.key === " ")) return;
     const row = props.row(at);
     const page = Math.max(1, Math.floor(height / ROW_PX) - 2);
     const steps: Record<string, number> = {
