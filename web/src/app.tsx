@@ -7,7 +7,7 @@ import type { Comparison } from "./data/format";
 import type { Trace } from "./data/trace";
 import { DetailsPanel } from "./details/details_panel";
 import { LaunchesPanel } from "./launches/launches_panel";
-import { firstOptions, type ProfileOptions } from "./profile/options";
+import { firstOptions, kindOf, type ProfileOptions } from "./profile/options";
 import { ProfilePanel } from "./profile/profile_panel";
 import type { Panel, State, Store } from "./store";
 import { SummaryPanel } from "./summary/summary_panel";
@@ -38,7 +38,7 @@ export interface AppProps {
 const ROLES = { trace: "trace", new: "new", old: "old" };
 
 export function App({ store, traces, comparison, generator }: AppProps) {
-  const { trace, panel, theme } = useStore(store, "trace", "panel", "theme");
+  const { trace, panel, theme, profiled: asked } = useStore(store, "trace", "panel", "theme", "profiled");
   const timeline = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
   const rowFilter = useRef<HTMLInputElement>(null);
@@ -51,6 +51,14 @@ export function App({ store, traces, comparison, generator }: AppProps) {
     setProfiled(trace);
     if (options.threads !== "all") setOptions({ ...options, threads: firstOptions(store.state).threads });
   }
+  useEffect(() => {
+    if (!asked) return;
+    setOptions((before) => ({
+      ...before,
+      kind: kindOf(trace, asked.thread, before.kind),
+      threads: `t${asked.thread}`,
+    }));
+  }, [asked]);
   useEffect(() => mountTimeline(mounted(timeline), store), []);
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
@@ -71,6 +79,14 @@ export function App({ store, traces, comparison, generator }: AppProps) {
         const video = store.state.trace.videos.at(0);
         if (!video) return;
         stepFrame(store, video, event.key === "," ? -1 : 1);
+        event.preventDefault();
+      } else if (/^[1-9]$/.test(event.key) && !writing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        const tab = document
+          .querySelectorAll<HTMLElement>("[role=tab]")
+          .item(Number(event.key) - 1) as HTMLElement | null;
+        if (!tab) return;
+        tab.click();
+        tab.focus();
         event.preventDefault();
       } else if (event.key === "?" && !writing) {
         setHelp(true);

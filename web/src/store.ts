@@ -68,6 +68,8 @@ export interface State {
   /** What the panel "table" shows. */
   table: TableChoice;
   theme: "auto" | "light" | "dark";
+  /** The thread whose profile was asked for last, outside of the profile's own controls. */
+  profiled: { thread: number } | null;
   /** What the panel "why" has found. */
   path: ShownPath | null;
 }

@@ -4,12 +4,13 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 
 import { writeFixture } from "./fixture.mjs";
+import { KINDS } from "./fixture_traces.mjs";
 import { browserTest, clickButton, eventually, openPage, scratch, settled, texts } from "./harness.mjs";
 
 const MS = 1e6;
 const directory = scratch();
 const FILES = Object.fromEntries(
-  ["small", "launch"].map((kind) => {
+  ["small", "launch", "tasks"].map((kind) => {
     const file = join(directory, `${kind}.html`);
     writeFixture(kind, file);
     return [kind, file];
@@ -70,7 +71,7 @@ browserTest("chromium", "a copy of the details is in the clipboard", async (brow
     assert.ok((await texts(page, ".details button")).includes("Copied"));
   });
   const copied = await page.evaluate(() => window.__copied);
-  assert.match(copied, /^cold launch of com\.example\.app\n[^]*Total: 882\.0 ms\nTTID: 855\.0 ms/);
+  assert.match(copied, /^cold launch of com\.example\.app\n[^]*Total: 882\.0 ms\nTTID: 855\.0 ms[^]*\nSleeping: /);
   assert.deepEqual(problems, []);
 });
 
@@ -117,5 +118,112 @@ browserTest("chromium", "n and N go to search hits, which are centred and marked
   await page.keyboard.up("Shift");
   await settled(page);
   assert.deepEqual(await state(page, "selection"), first);
+  assert.deepEqual(problems, []);
+});
+
+/** The links of the details as `[relation, name]`. */
+const linksOf = (page) =>
+  page.$$eval(".details li", (items) =>
+    items.map((item) => [item.querySelector(".muted")?.textContent.trim(), item.querySelector(".link").textContent]),
+  );
+const TASKS = KINDS.tasks();
+const threadName = (thread) => `${TASKS.threads[thread].name} (${TASKS.threads[thread].tid})`;
+
+browserTest(
+  "chromium",
+  "a state tells who woke its thread, and who had its CPU while it was ready",
+  async (browser) => {
+    const { page, problems } = await openPage(browser, FILES.tasks);
+    const main = TASKS.launches[0].thread;
+    const track = TASKS.tracks.findIndex(({ kind, thread }) => kind === "states" && thread === main);
+    const { columns } = TASKS.tracks[track];
+    const item = columns.start.findIndex((_, i) => TASKS.strings[columns.state[i]] === "Sleeping" && columns.waker[i]);
+    await set(page, { selection: { kind: "state", track, item } });
+    const woken = (await linksOf(page)).filter(([relation]) => relation === "woken by");
+    assert.deepEqual(woken[0], ["woken by", threadName(columns.waker[item] - 1)]);
+    assert.equal((await facts(page)).Process, "com.example.app (1000)");
+    // The longest wait for a CPU: others had the CPU for all of it, or it was free.
+    let ready = -1;
+    columns.start.forEach((_, i) => {
+      const isReady = TASKS.strings[columns.state[i]].startsWith("Runnable") && columns.cpu[i + 1] > 0;
+      if (isReady && (ready < 0 || columns.duration[i] > columns.duration[ready])) ready = i;
+    });
+    const [from, to] = [columns.start[ready], columns.start[ready] + columns.duration[ready]];
+    const running = TASKS.tracks.find(({ role, cpu }) => role === "running" && cpu === columns.cpu[ready + 1] - 1);
+    const names = new Set();
+    running.columns.start.forEach((start, i) => {
+      const end = start + running.columns.duration[i];
+      if (start < to && end > from) names.add(threadName(running.columns.thread[i] - 1));
+    });
+    assert.ok(names.size > 0);
+    await set(page, { selection: { kind: "state", track, item: ready } });
+    const ran = await page.$$eval(".details section", (sections) =>
+      sections
+        .filter((section) => section.querySelector("h3").textContent === "Ran meanwhile on its CPU")
+        .flatMap((section) => [...section.querySelectorAll(".link")].map((link) => link.textContent)),
+    );
+    assert.deepEqual(new Set(ran), names);
+    assert.deepEqual(problems, []);
+  },
+);
+
+browserTest(
+  "chromium",
+  "methods, names, threads, launches, frames and counters have details and links",
+  async (browser) => {
+    const { page, problems } = await openPage(browser, FILES.tasks);
+    const calls = TASKS.tracks.find(({ kind }) => kind === "calls").columns;
+    const [method] = calls.method;
+    const durations = [...calls.duration].filter((_, i) => calls.method[i] === method);
+    await set(page, { selection: { kind: "method", method } });
+    assert.equal((await facts(page)).Count, durations.length.toLocaleString("en-US"));
+    assert.deepEqual(
+      (await linksOf(page)).map(([relation]) => relation),
+      ["the longest one, on", "the first one, on"],
+    );
+    await page.click(".details li .link");
+    await settled(page);
+    const longest = await state(page, "selection");
+    assert.equal(calls.duration[longest.item], Math.max(...durations));
+    await set(page, { selection: { kind: "name", name: "GC" } });
+    assert.ok(Number((await facts(page)).Count.replace(",", "")) > 10);
+    await set(page, { selection: { kind: "launch", launch: 0 } });
+    assert.equal((await linksOf(page))[0][0], "main thread");
+    await clickButton(page, threadName(TASKS.launches[0].thread), ".details");
+    const thread = await facts(page);
+    assert.equal(thread.Thread, "1000, the main thread");
+    assert.match(thread["On a CPU"], / ms$| s$/);
+    const frames = TASKS.tracks.findIndex(({ role }) => role === "frames");
+    await set(page, { selection: { kind: "span", track: frames, item: 0 } });
+    assert.ok((await texts(page, ".details h3")).includes("States of the main thread inside"));
+    const counter = TASKS.tracks.findIndex(({ name }) => name === "Heap size");
+    await set(page, { selection: { kind: "counter", track: counter, item: 1 } });
+    assert.deepEqual(
+      (await linksOf(page)).map(([relation]) => relation),
+      ["the one before", "the next one"],
+    );
+    const running = TASKS.tracks.findIndex(({ role }) => role === "running");
+    await set(page, { selection: { kind: "span", track: running, item: 0 } });
+    assert.deepEqual(
+      (await linksOf(page)).map(([relation]) => relation).filter((relation) => /thread|state/.test(relation)),
+      ["on thread", "its state"],
+    );
+    assert.ok((await facts(page)).Process);
+    assert.deepEqual(problems, []);
+  },
+);
+
+browserTest("chromium", "the profile of a slice is that of its thread in its period", async (browser) => {
+  const { page, problems } = await openPage(browser, FILES.tasks);
+  const main = TASKS.launches[0].thread;
+  const track = TASKS.tracks.findIndex(({ role, thread }) => role === "atrace" && thread !== main);
+  const { columns, thread } = TASKS.tracks[track];
+  const item = columns.duration.findIndex((ns) => ns > 5 * MS);
+  await set(page, { selection: { kind: "span", track, item }, panel: "summary" });
+  await clickButton(page, "Profile it", ".details");
+  const period = { from: columns.start[item], to: columns.start[item] + columns.duration[item] };
+  assert.deepEqual(await state(page, "range"), period);
+  const chosen = await page.$eval('.profile [aria-label="Profile"] select', (select) => select.selectedOptions[0].text);
+  assert.equal(chosen, threadName(thread));
   assert.deepEqual(problems, []);
 });

@@ -49,6 +49,14 @@ function mainThread(trace: Trace, kind: "calls" | "slices"): string {
   return main < 0 ? "all" : `t${main}`;
 }
 
+/** What a thread's profile counts: of what it counted before, as far as the thread has it. */
+export function kindOf(trace: Trace, thread: number, before: SpanKind): SpanKind {
+  const has = (kind: string) => trace.tracks.some((t) => t.kind === kind && t.thread === thread && t.count > 0);
+  if (before === "both" && has("calls") && has("slices")) return before;
+  if (before === "slices" && has("slices")) return before;
+  return has("calls") ? "calls" : "slices";
+}
+
 /** Whether a thread belongs to the threads that were chosen. */
 export function threadChosen({ trace }: State, threads: string): (thread: number) => boolean {
   const number = Number(threads.slice(1));

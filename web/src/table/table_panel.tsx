@@ -244,7 +244,7 @@ function Rows({ store, chosen, computed, set }: RowsProps) {
   const isText = (id: string) => items.texts.some((column) => column.id === id);
   return (
     <Grid
-      label={by ? `Table by ${by.title}: ${figure.title}` : "Table"}
+      label={by ? `Table by ${by.title.toLowerCase()}: ${figure.title}` : "Table"}
       columns={cells.columns}
       count={rows.count}
       row={row}

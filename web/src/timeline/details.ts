@@ -16,7 +16,7 @@ export interface Details {
 
 /** A longer text is cut in the tooltip. */
 const MAX_TEXT_CHARS = 600;
-const cut = (text: string) => visibleName(text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)}…` : text);
+const cut = (text: string, most = MAX_TEXT_CHARS) => visibleName(text.length > most ? `${text.slice(0, most)}…` : text);
 
 /** A thread's name with that of its process, where the two differ. */
 function threadOfProcess({ trace }: Model, thread: number): string {
@@ -96,12 +96,72 @@ function frameLines({ cpu, overrun, flags }: SpanColumns, item: number): [string
   return lines;
 }
 
-export function details(model: Model, selection: Selection, pointer: number | null): Details | null {
+/** A thread's process, its number, and how busy it was. */
+function threadDetails(model: Model, thread: number): Details {
+  const { trace } = model;
+  const { tid, process, busy_ns, main, doubt } = trace.threads[thread];
+  const lines: [string, string][] = [];
+  if (tid !== null) lines.push(["Thread", `${tid}${main ? ", the main thread" : ""}`]);
+  lines.push(...processLine(model, process));
+  const isTimed = model.byThread[thread].some(hasStates);
+  if (busy_ns > 0) lines.push([isTimed ? "On a CPU" : "In calls and slices", formatDuration(busy_ns)]);
+  if (doubt) lines.push(["Doubt", cut(doubt)]);
+  return { title: threadOfProcess(model, thread), lines };
+}
+
+function processLine({ trace }: Model, process: number | null): [string, string][] {
+  if (process === null) return [];
+  const { name, pid } = trace.index.processes[process];
+  return [["Process", `${cut(name) || "unnamed"} (${pid})`]];
+}
+
+/** How often a method or a name occurs, and how long it took. */
+function sumDetails(
+  { trace }: Model,
+  title: string,
+  kind: "calls" | "slices",
+  wanted: (label: number) => boolean,
+): Details {
+  let count = 0;
+  let sum = 0;
+  let longest = 0;
+  for (const { kind: of, role, spans } of trace.tracks) {
+    if (of !== kind || !spans || role === "running") continue;
+    const { start, end, label } = spans;
+    for (let i = 0; i < label.length; i++) {
+      if (!wanted(label[i])) continue;
+      const took = end[i] - start[i];
+      count++;
+      sum += took;
+      if (took > longest) longest = took;
+    }
+  }
+  const lines: [string, string][] = [["Count", count.toLocaleString("en-US")]];
+  if (count > 0) {
+    lines.push(["Sum", `${formatDuration(sum)}; recursive calls count again`]);
+    lines.push(["Mean", formatDuration(sum / count)], ["Longest", formatDuration(longest)]);
+  }
+  return { title: cut(title), lines };
+}
+
+/** The text about a selection; texts of more than `most` characters are cut. */
+export function details(
+  model: Model,
+  selection: Selection,
+  pointer: number | null,
+  most = MAX_TEXT_CHARS,
+): Details | null {
   const { trace } = model;
   const { index, strings } = trace;
-  if (selection.kind === "thread") return { title: threadOfProcess(model, selection.thread), lines: [] };
-  if (selection.kind === "method") return { title: cut(trace.methodName(selection.method)), lines: [] };
-  if (selection.kind === "name") return { title: cut(selection.name), lines: [] };
+  if (selection.kind === "thread") return threadDetails(model, selection.thread);
+  if (selection.kind === "method") {
+    const { method } = selection;
+    return sumDetails(model, trace.methodName(method), "calls", (label) => label === method);
+  }
+  if (selection.kind === "name") {
+    const { name } = selection;
+    return sumDetails(model, name, "slices", (label) => strings[label] === name);
+  }
   if (selection.kind === "launch") return launchDetails(model, selection.launch);
   const track = trace.track(selection.track);
   if (!track || selection.item >= track.count) return null;
@@ -133,7 +193,7 @@ export function details(model: Model, selection: Selection, pointer: number | nu
       }
       lines.push(["Depth", String(depth[item])]);
     }
-    if (args?.[item]) lines.push([isFrames(track.role) ? "Frame" : "Arguments", cut(strings[args[item] - 1])]);
+    if (args?.[item]) lines.push([isFrames(track.role) ? "Frame" : "Arguments", cut(strings[args[item] - 1], most)]);
     const flag = flags?.[item] ?? 0;
     if (flag & FLAG_NO_BEGIN) lines.push(["Note", "its begin was not recorded"]);
     if (flag & FLAG_NO_END) lines.push(["Note", "its end was not recorded"]);
@@ -155,18 +215,23 @@ export function details(model: Model, selection: Selection, pointer: number | nu
   } else if (track.instants) {
     title = strings[track.instants.label[item]];
     const args = track.instants.args?.[item];
-    if (args) lines.push(["Arguments", cut(strings[args - 1])]);
+    if (args) lines.push(["Arguments", cut(strings[args - 1], most)]);
   } else if (track.losses) {
     const count = track.losses.count[item];
     title = count ? `${count} events lost` : "Events lost, how many is not known";
   }
+  const runner = track.role === "running" ? (track.spans?.thread?.[item] ?? 0) - 1 : -1;
+  if (track.cpu !== null) lines.push(["CPU", String(track.cpu)]);
+  if (runner >= 0) lines.push(...processLine(model, trace.threads[runner].process));
+  else if (track.thread === null) lines.push(...processLine(model, track.process));
   if (track.thread !== null) {
-    lines.push(["Thread", threadOfProcess(model, track.thread)]);
+    lines.push(["Thread", cut(trace.threadName(track.thread))]);
+    lines.push(...processLine(model, trace.threads[track.thread].process));
     if (!track.states) lines.push(...stateAt(model, track.thread, pointer ?? start));
     const { doubt } = trace.threads[track.thread];
     if (doubt) lines.push(["Doubt", cut(doubt)]);
   }
-  return { title: cut(title), lines };
+  return { title: cut(title, most), lines };
 }
 
 /** One sentence for screen readers. */

@@ -62,6 +62,7 @@ export function fromFragment(fragment: string, traces: Trace[], first: Panel): S
     theme: one(THEMES, "theme", "auto"),
     query: parts.get("q") ?? "",
     path: null,
+    profiled: null,
     table: parseTableChoice(parts.get("table")),
     rows: {
       sort: one(SORTS, "sort", ALL_ROWS.sort),

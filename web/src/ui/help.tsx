@@ -12,6 +12,7 @@ const PAGE_KEYS: [string, string][] = [
   ["N, Shift+N", "next and previous match, outside of the search field"],
   ["Escape", "in the search field: ends the search"],
   [", and .", "previous and next frame of the video of the screen"],
+  ["1 … 9", "goes to the first, second … tab"],
   ["Tab, Shift+Tab", "goes to the next and previous control, panel or table"],
 ];
 
@@ -20,6 +21,7 @@ const PANEL_KEYS: [string, string][] = [
   ["→ ←", "in a table: unfolds and folds a row, or goes to the row above"],
   ["Enter or Space", "selects the row, in the timeline too"],
   ["Shift+Enter or double click", "shows the longest call of the row in the timeline"],
+  ["Enter", "in the table: shows the row in the timeline, of a group its largest item"],
   ["↑ ↓ ← →", "in the flame graph: caller, longest callee, neighbours"],
   ["Enter, Escape", "in the flame graph: zooms in, shows the whole graph"],
   ["↑ ↓ on the bar between the panels", "makes the timeline smaller or larger; Enter shows it alone"],
