@@ -60,6 +60,7 @@ function jsonRow(row) {
 
 /** How the table of a page differs from `profile --json`. */
 async function differences(page, file, rows, records) {
+  if ((await texts(page, ".idle button")).includes("Show idle")) await clickButton(page, "Show idle");
   const columns = await texts(page, ".grid-head .cell");
   const found = (await gridRows(page)).map((row) => tableRow(row, columns));
   const [inPage, inJson] = [new Set(byName(found)), new Set(byName(rows.map(jsonRow)))];

@@ -20,16 +20,25 @@ export class CallTree {
   /** The nodes by their parents, and for each parent where its nodes begin. */
   private byParent: { nodes: Int32Array; from: Int32Array } | null = null;
 
-  static of(sources: SpanSource[], rows: Grouping, window: Window): CallTree {
+  /** `left` marks keys whose calls, and all in them, are left out, also of the times of their callers. */
+  static of(sources: SpanSource[], rows: Grouping, window: Window, left: Uint8Array | null = null): CallTree {
     const tree = new CallTree();
     let open = new Int32Array(1024);
     for (const source of sources) {
       const { label, base } = source;
       const root = tree.node(-1, -1 - source.thread);
       const walk = new SpanWalk(source, window);
+      let leftDepth = Infinity;
       while (walk.next()) {
         const { item, depth, wall, wallInParent, cpu } = walk;
+        if (depth > leftDepth) continue;
+        leftDepth = Infinity;
         const above = depth > 0 ? open[depth - 1] : root;
+        if (left?.[base + label[item]] === 1) {
+          leftDepth = depth;
+          tree.leave(above, root, wallInParent, cpu);
+          continue;
+        }
         const node = tree.node(above, rows.rowOf[base + label[item]]);
         tree.calls[node]++;
         tree.wall[node] += wall;
@@ -48,6 +57,17 @@ export class CallTree {
       }
     }
     return tree;
+  }
+
+  /** Takes the time of a call that is left out from all its callers. */
+  private leave(above: number, root: number, wall: number, cpu: number): void {
+    if (above === root) return;
+    this.ownWall[above] -= wall;
+    this.ownCpu[above] -= cpu;
+    for (let node = above; node >= 0; node = this.parent[node]) {
+      this.wall[node] -= wall;
+      this.cpu[node] -= cpu;
+    }
   }
 
   isThread(node: number): boolean {

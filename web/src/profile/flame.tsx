@@ -11,7 +11,7 @@ import { hasCpu } from "./columns";
 import { type FlameBox, layOut, timeOf } from "./flame_layout";
 import { type ProfileViewProps, rowColour } from "./method_table";
 import { selectedRow, selectionOf, showLongest } from "./select";
-import { topDownRoots, type TreeRow } from "./tree_rows";
+import { OTHER_THREADS, readableRoots, topDownRoots, type TreeRow } from "./tree_rows";
 
 const BOX_PX = 19;
 
@@ -34,7 +34,13 @@ export function FlameGraph({ store, options, profile, focus }: ProfileViewProps 
   // Slices have no CPU time of their own.
   const clock = hasCpu(trace, options.kind) ? options.clock : "wall";
   const whole = useMemo(
-    () => layOut(tree, topDownRoots(tree, focus), Math.max(width, 1), clock),
+    () =>
+      layOut(
+        tree,
+        readableRoots(topDownRoots(tree, focus), (row) => timeOf(row, clock)),
+        Math.max(width, 1),
+        clock,
+      ),
     [tree, focus, width, clock],
   );
   const zoomed = zoom === null ? undefined : whole.find((box) => box.row.path === zoom);
@@ -45,7 +51,10 @@ export function FlameGraph({ store, options, profile, focus }: ProfileViewProps 
   const current = Math.min(at, boxes.length - 1);
   const selected = selectedRow(trace, rows, selection);
   const depth = boxes.reduce((most, box) => Math.max(most, box.depth), 0) + 1;
-  const name = (row: TreeRow) => visibleName(row.row < 0 ? trace.threadName(-1 - row.row) : rows.name(row.row));
+  const name = (row: TreeRow) => {
+    if (row.row === OTHER_THREADS) return counted(row.nodes.length, "other thread");
+    return visibleName(row.row < 0 ? trace.threadName(-1 - row.row) : rows.name(row.row));
+  };
   const describe = (box: FlameBox) => {
     const { row } = box;
     const calls = row.row < 0 ? "" : `, ${counted(row.calls, "call")}`;
@@ -104,6 +113,7 @@ export function FlameGraph({ store, options, profile, focus }: ProfileViewProps 
   const choose = (n: number) => {
     setAt(n);
     const { row } = boxes[n].row;
+    if (row === OTHER_THREADS) return;
     store.set({ selection: row < 0 ? { kind: "thread", thread: -1 - row } : selectionOf(trace, rows, row) });
   };
   const zoomTo = (n: number) => {

@@ -30,17 +30,18 @@ function searchText(rows: Grouping, row: number): string {
   return (names[row] ??= folded(`${rows.name(row)} ${rows.detail(row)}`));
 }
 
-/** The rows that were called and whose names contain `filter`, sorted. */
+/** The rows that were called and whose names contain `filter`, sorted; those that `left` marks only where one filters. */
 export function sortedRows(
   flat: FlatProfile,
   rows: Grouping,
   filter: string,
   sort: { id: string; down: boolean },
+  left: Uint8Array | null = null,
 ): Int32Array {
   const wanted = folded(filter.trim());
   const found: number[] = [];
   for (let row = 0; row < rows.count; row++) {
-    if (flat.calls(row) === 0) continue;
+    if (flat.calls(row) === 0 || (wanted === "" && left?.[row] === 1)) continue;
     if (wanted === "" || searchText(rows, row).includes(wanted)) found.push(row);
   }
   const order = Int32Array.from(found);

@@ -8,6 +8,7 @@ import { Grid, type GridRow } from "../ui/grid";
 import { countText, visibleName } from "../ui/text";
 import { figureCells, hasCpu, profileColumns } from "./columns";
 import type { Grouping } from "./grouping";
+import { idleMethods } from "./idle";
 import { figuresOf, MethodRows, sortedRows } from "./method_rows";
 import type { ProfileOptions } from "./options";
 import { relations } from "./relations";
@@ -20,17 +21,26 @@ export interface ProfileViewProps {
   options: ProfileOptions;
   set: (change: Partial<ProfileOptions>) => void;
   profile: Profile;
+  /** Whether idle methods are left out. */
+  isFolded: boolean;
 }
 
-export function MethodTable({ store, options, set, profile }: ProfileViewProps) {
+export function MethodTable({ store, options, set, profile, isFolded }: ProfileViewProps) {
   const { trace, selection } = store.state;
   const { rows, flat } = profile;
   const [unfolded, setUnfolded] = useState<{ rows: Grouping; of: Set<number> }>({ rows, of: new Set() });
   const open = unfolded.rows === rows ? unfolded.of : new Set<number>();
   const columns = profileColumns(trace, hasCpu(trace, options.kind));
   const order = useMemo(
-    () => sortedRows(flat, rows, options.filter, options.sort),
-    [flat, rows, options.filter, options.sort],
+    () =>
+      sortedRows(
+        flat,
+        rows,
+        options.filter,
+        options.sort,
+        isFolded && rows.by === "method" ? idleMethods(trace) : null,
+      ),
+    [flat, rows, options.filter, options.sort, isFolded],
   );
   const model = useMemo(() => {
     const found = new Map(

@@ -21,6 +21,8 @@ export interface ProfileOptions {
   clock: ProfileClock;
   /** Trees and the flame graph show the calls of the selected row alone. */
   onlySelected: boolean;
+  /** Methods in which threads wait for work are left out. */
+  foldIdle: boolean;
 }
 
 /** The settings for a trace: method calls where it has some, else slices; of the main thread, in its CPU time. */
@@ -36,6 +38,7 @@ export function firstOptions({ trace }: State): ProfileOptions {
     sort: { id: hasCpu(trace, kind) ? "cpuInclusive" : "inclusive", down: true },
     clock: hasCpu(trace, kind) ? "cpu" : "wall",
     onlySelected: false,
+    foldIdle: true,
   };
 }
 

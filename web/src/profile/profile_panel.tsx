@@ -1,5 +1,8 @@
 // The profile panel: what was called in the time window, as a table, a tree or a flame graph.
 
+import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
+
 import type { State, Store } from "../store";
 import { formatDuration, formatMoment } from "../timeline/time";
 import { Choice, Field } from "../ui/controls";
@@ -7,6 +10,7 @@ import { Later } from "../ui/later";
 import { counted, visibleName } from "../ui/text";
 import { FlameGraph } from "./flame";
 import { keyName } from "./grouping";
+import { idleMethods, idleTime } from "./idle";
 import { MethodTable } from "./method_table";
 import { hasCpu } from "./columns";
 import type { ProfileClock, ProfileOptions, ProfileView } from "./options";
@@ -28,6 +32,7 @@ const CLOCKS: [ProfileClock, string][] = [
   ["off", "Off CPU"],
 ];
 
+const MAX_IDLE_NAMES = 3;
 /** The call tree of more spans takes so long that the page says what it does. */
 const MANY_SPANS = 500_000;
 
@@ -39,14 +44,17 @@ export interface ProfilePanelProps {
 
 export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
   const { state } = store;
-  const { sources, rows, profile } = useProfile(store, options);
+  // Who selects an idle method wants to see it.
+  const method = state.selection?.kind === "method" ? state.selection.method : -1;
+  const isFolded = options.foldIdle && idleMethods(state.trace)[method] !== 1;
+  const { sources, rows, profile } = useProfile(store, options, isFolded);
   const selected = selectedRow(state.trace, rows, state.selection);
   const key = selected >= 0 ? rows.keyOf(selected) : -1;
   const focus = options.onlySelected ? selected : -1;
   const kinds = spanKinds(state);
   const spans = sources.reduce((sum, { start }) => sum + start.length, 0);
   const graph = (profile: Profile) => {
-    const props = { store, options, set, profile, focus };
+    const props = { store, options, set, profile, focus, isFolded };
     return options.view === "flame" ? (
       <FlameGraph key={focus} {...props} />
     ) : (
@@ -114,8 +122,12 @@ export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
           Computing the profile …
         </p>
       )}
-      {profile && <WindowLine store={store} profile={profile} selected={key < 0 ? null : keyName(state.trace, key)} />}
-      {profile && options.view === "table" && <MethodTable {...{ store, options, set, profile }} />}
+      {profile && (
+        <WindowLine store={store} profile={profile} selected={key < 0 ? null : keyName(state.trace, key)}>
+          <Idle store={store} profile={profile} isFolded={isFolded} set={set} />
+        </WindowLine>
+      )}
+      {profile && options.view === "table" && <MethodTable {...{ store, options, set, profile, isFolded }} />}
       {profile
         && options.view !== "table"
         && (spans > MANY_SPANS ? (
@@ -130,7 +142,17 @@ export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
 }
 
 /** Says what the figures below cover, and how calls at the window's edges count. */
-function WindowLine({ store, profile, selected }: { store: Store; profile: Profile; selected: string | null }) {
+function WindowLine({
+  store,
+  profile,
+  selected,
+  children,
+}: {
+  store: Store;
+  profile: Profile;
+  selected: string | null;
+  children: ComponentChildren;
+}) {
   const { trace, range } = store.state;
   const { from, to } = profile.window;
   const whole = from <= 0 && to >= trace.duration;
@@ -142,6 +164,7 @@ function WindowLine({ store, profile, selected }: { store: Store; profile: Profi
         : ` ${formatMoment(from)} – ${formatMoment(to)} (${formatDuration(to - from)}): `}
       {counted(profile.flat.allCalls, "call")}, {formatDuration(profile.flat.wallTotal)}.
       {!whole && " Calls that the edges cut count with their part inside; the number of calls has all that overlap."}
+      {children}
       {range && (
         <button type="button" onClick={() => store.set({ range: null })}>
           Drop the range
@@ -149,6 +172,35 @@ function WindowLine({ store, profile, selected }: { store: Store; profile: Profi
       )}
       {selected !== null && <span class="chosen"> Selected: {visibleName(selected)}</span>}
     </p>
+  );
+}
+
+/** Says which idle methods are folded, and unfolds them. */
+function Idle({
+  store,
+  profile,
+  isFolded,
+  set,
+}: {
+  store: Store;
+  profile: Profile;
+  isFolded: boolean;
+  set: ProfilePanelProps["set"];
+}) {
+  const idle = useMemo(() => idleTime(store.state.trace, profile.rows, profile.flat), [profile]);
+  if (!idle) return null;
+  const names = idle.names.slice(0, MAX_IDLE_NAMES).map((name) => visibleName(name.split(".").slice(-2).join(".")));
+  const more = idle.names.length > MAX_IDLE_NAMES ? ", …" : "";
+  return (
+    <span class="idle">
+      {" "}
+      {isFolded ? "Folded: " : "With "}
+      {formatDuration(idle.ns)} of waiting for work in {names.join(", ")}
+      {more}.
+      <button type="button" onClick={() => set({ foldIdle: !isFolded })}>
+        {isFolded ? "Show idle" : "Fold idle"}
+      </button>
+    </span>
   );
 }
 

@@ -35,6 +35,40 @@ export function topDownRoots(tree: CallTree, focus: number): TreeRow[] {
   return group(tree, outermost, null, 0, "");
 }
 
+/** The row of the threads that share one box. */
+export const OTHER_THREADS = -(2 ** 30);
+/** So many threads have a box of their own, where they have this part of the time. */
+const MAX_THREADS = 12;
+const MIN_THREAD_PART = 0.03;
+
+/** The threads as roots, those with little of the time as one: many narrow boxes could not be read. */
+export function readableRoots(roots: TreeRow[], time: (row: TreeRow) => number): TreeRow[] {
+  const total = roots.reduce((sum, row) => sum + time(row), 0);
+  const isLarge = (row: TreeRow, at: number) => at < MAX_THREADS && time(row) >= MIN_THREAD_PART * total;
+  const sorted = [...roots].sort((a, b) => time(b) - time(a));
+  const small = sorted.filter((row, at) => row.row < 0 && !isLarge(row, at) && time(row) > 0);
+  if (small.length < 2) return roots;
+  const others: TreeRow = {
+    row: OTHER_THREADS,
+    level: 0,
+    path: `/${OTHER_THREADS}`,
+    nodes: small.flatMap(({ nodes }) => Array.from(nodes)),
+    origins: null,
+    calls: 0,
+    wall: 0,
+    cpu: 0,
+    ownWall: 0,
+    ownCpu: 0,
+  };
+  for (const { wall, cpu, ownWall, ownCpu } of small) {
+    others.wall += wall;
+    others.cpu += cpu;
+    others.ownWall += ownWall;
+    others.ownCpu += ownCpu;
+  }
+  return [...sorted.filter((row) => !small.includes(row)), others];
+}
+
 /** Each of `count` rows by its own time, or `focus` alone, where that is not -1. */
 export function bottomUpRoots(tree: CallTree, count: number, focus: number): TreeRow[] {
   const rows = new Array<TreeRow | undefined>(count);

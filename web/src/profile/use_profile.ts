@@ -7,6 +7,7 @@ import { CallTree } from "./call_tree";
 import type { FlatProfile } from "./flat";
 import { FlatIndex } from "./flat_index";
 import { type Grouping, grouping } from "./grouping";
+import { idleMethods } from "./idle";
 import { type ProfileOptions, threadChosen } from "./options";
 import { type SpanSource, spanSources, type Window, windowOf } from "./span_source";
 
@@ -37,6 +38,7 @@ export function chosenWindow({ range, view }: State): Window {
 export function useProfile(
   store: Store,
   options: ProfileOptions,
+  isFolded: boolean,
 ): { sources: SpanSource[]; rows: Grouping; profile: Profile | null } {
   const cost = useRef(0);
   const window = useWindow(store, cost);
@@ -50,6 +52,7 @@ export function useProfile(
     [trace, options.by, options.view],
   );
   const index = useMemo(() => new FlatIndex(sources, rows), [sources, rows]);
+  const left = isFolded ? idleMethods(trace) : null;
   const within = windowOf(trace, window);
   const ready = useReady(index, within);
   const profile = useMemo(() => {
@@ -66,14 +69,14 @@ export function useProfile(
       tree: () => {
         if (tree) return tree;
         const start = performance.now();
-        tree = CallTree.of(sources, rows, within);
+        tree = CallTree.of(sources, rows, within, left);
         cost.current = made.took += performance.now() - start;
         return tree;
       },
     };
     cost.current = made.took;
     return made;
-  }, [trace, index, ready, within.from, within.to]);
+  }, [trace, index, ready, within.from, within.to, left]);
   return { sources, rows, profile };
 }
 
