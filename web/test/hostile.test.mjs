@@ -93,10 +93,13 @@ for (const browser of ["chromium", "firefox"]) {
       assert.ok((await gridRows(page)).length > 0, `the filter finds ${shown(name)}`);
     }
     await setControl(page, "Filter", "");
-    for (const view of ["Call tree", "Bottom up", "Flame graph", "Table"]) await clickButton(page, view);
+    for (const view of ["Call tree", "Bottom up", "Flame graph", "Table"]) await clickButton(page, view, ".profile");
     await clickButton(page, "Slices", ".profile");
     const slices = (await gridRows(page)).map(({ text }) => text[0].trim());
     for (const name of names) assert.ok(slices.includes(shown(name)), `slices show ${shown(name)}`);
+    await clickButton(page, "Table", ".tabs");
+    const groups = (await gridRows(page)).map(({ text }) => text[0].trim());
+    for (const name of names.filter(Boolean)) assert.ok(groups.includes(shown(name)), `the table shows ${shown(name)}`);
     await clickButton(page, "Summary", ".tabs");
     const summary = await page.$eval(".summary", (element) => element.textContent);
     for (const name of names) {

@@ -56,7 +56,7 @@ browserTest("chromium", "idle methods are folded and said, and shown where someb
   assert.equal(await total(), ms(whole - idleTime));
   await clickButton(page, "Show idle");
   assert.equal(await total(), ms(whole));
-  await clickButton(page, "Table");
+  await clickButton(page, "Table", ".profile");
   const shown = await names();
   assert.ok(shown.includes("java.lang.Object.wait") && shown.includes("android.os.MessageQueue.nativePollOnce"));
   await clickButton(page, "Fold idle");
