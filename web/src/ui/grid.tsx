@@ -67,8 +67,8 @@ const MIN_NAME_PX = 240;
 const FIGURE_PX = 8.3;
 const CELL_PADDING_PX = 8;
 /** The same for letters of the head, and what the mark of the sorted column takes. */
-const LETTER_PX = 7;
-const SORT_MARK_PX = 16;
+const LETTER_PX = 8.2;
+const SORT_MARK_PX = 24;
 /** Firefox draws no element higher than some 17.8 million pixels. */
 const MAX_ROWS = 700_000;
 
@@ -194,7 +194,7 @@ const idOf = (label: string, at: number) => `${label}-${at}`.replace(/\W+/g, "-"
 /** The columns, as wide as what was seen in them since they are these columns. */
 function useFittingWidths(columns: GridColumn[], rows: GridRow[]): GridColumn[] {
   const seen = useRef<{ ids: string; widths: number[] }>({ ids: "", widths: [] });
-  const ids = columns.map(({ id }) => id).join();
+  const ids = columns.map(({ id, title }) => `${id} ${title}`).join();
   const headWidth = ({ title }: GridColumn) => title.length * LETTER_PX + SORT_MARK_PX + CELL_PADDING_PX;
   if (seen.current.ids !== ids) {
     const widths = columns.map((column) => (column.width ? Math.max(column.width, headWidth(column)) : 0));
@@ -207,7 +207,11 @@ function useFittingWidths(columns: GridColumn[], rows: GridRow[]): GridColumn[] 
         widths[n] = Math.max(widths[n], text.length * FIGURE_PX + 2 * CELL_PADDING_PX);
     });
   }
-  return columns.map((column, n) => (column.width ? { ...column, width: Math.ceil(widths[n]) } : column));
+  return columns.map((column, n) =>
+    column.width
+      ? { ...column, width: Math.ceil(widths[n]) }
+      : { ...column, least: Math.ceil(Math.max(column.least ?? MIN_NAME_PX, headWidth(column))) },
+  );
 }
 
 interface RowProps {
