@@ -217,14 +217,14 @@ async function checkWait(look, cause) {
 }
 
 /**
- * `perfetto` counts the clicks of the same task in ui.perfetto.dev, from its documentation alone: a query that is typed
- * counts as one click, whatever its length. `how` is the way there.
+ * `perfetto` counts the clicks of the same task in ui.perfetto.dev, from its documentation alone: a query of SQL that has
+ * to be typed counts as one click, whatever its length. `how` is the way there.
  */
 export const TASKS = [
   {
     title: "Find the slowest frame, and what its main thread waited for",
     how: "*Launches and frames*, the first late frame, *Why*",
-    perfetto: 6,
+    perfetto: "6, with a query",
     async mouse(hand) {
       await hand.tab("Launches");
       await hand.on('.grid[aria-label="Late frames"] .grid-row:first-child');
@@ -246,7 +246,7 @@ export const TASKS = [
   {
     title: "Get the method profile of one slice",
     how: "the slice, *Profile it*",
-    perfetto: 4,
+    perfetto: "3",
     async mouse(hand) {
       await hand.item(await hand.slice("bindApplication"));
       await hand.on(".details button", "Profile it");
@@ -264,7 +264,7 @@ export const TASKS = [
   {
     title: "Who ran while the main thread was ready",
     how: "*Table*, *Who ran while it was ready*",
-    perfetto: 3,
+    perfetto: "2, with a query",
     async mouse(hand) {
       await hand.tab("Table");
       await hand.question("Who ran while");
@@ -280,7 +280,7 @@ export const TASKS = [
   {
     title: "Compare two launches, and see where the largest difference lies",
     how: "opens with it, a click on the row",
-    perfetto: null,
+    perfetto: "two windows",
     page: "comparison",
     async mouse(hand) {
       await hand.on('.grid[aria-label="Comparison of stages"] .grid-row:first-child');
@@ -295,7 +295,7 @@ export const TASKS = [
   {
     title: "Find the longest binder call",
     how: "*Table*, *Longest binder calls*, the first row",
-    perfetto: 4,
+    perfetto: "3, with a query",
     async mouse(hand) {
       await hand.tab("Table");
       await hand.question("Longest binder calls");
@@ -311,7 +311,7 @@ export const TASKS = [
   {
     title: "What woke the main thread, and after how long",
     how: "*Table*, *Who woke the main thread*",
-    perfetto: 3,
+    perfetto: "2, with a query",
     async mouse(hand) {
       await hand.tab("Table");
       await hand.question("Who woke");
@@ -327,7 +327,7 @@ export const TASKS = [
   {
     title: "The CPU share of each process over a period",
     how: "Shift and drag, *Table*, *CPU by process*",
-    perfetto: 2,
+    perfetto: "2",
     async mouse(hand) {
       await hand.period(0.3, 0.5);
       await hand.tab("Table");
@@ -349,7 +349,7 @@ export const TASKS = [
   {
     title: "The cause of a slow launch",
     how: "*Why*",
-    perfetto: 4,
+    perfetto: "3, with a query",
     async mouse(hand) {
       await hand.tab("Why");
     },
@@ -364,7 +364,7 @@ export const TASKS = [
   {
     title: "Which methods cost the main thread most CPU",
     how: "opens with it",
-    perfetto: 4,
+    perfetto: "3",
     async mouse() {},
     async keys() {},
     async check(look) {
@@ -376,7 +376,7 @@ export const TASKS = [
   {
     title: "Find the longest wait for a lock, and whose it was",
     how: "*Table*, *Longest waits for locks*, the first row",
-    perfetto: 4,
+    perfetto: "3, with a query",
     async mouse(hand) {
       await hand.tab("Table");
       await hand.question("Longest waits for locks");
@@ -392,7 +392,7 @@ export const TASKS = [
   {
     title: "Find the longest sleep of the main thread",
     how: "*Table*, *Longest waits of the main thread*, the first row",
-    perfetto: 4,
+    perfetto: "3, with a query",
     async mouse(hand) {
       await hand.tab("Table");
       await hand.question("Longest waits of the main");
@@ -412,7 +412,7 @@ export const TASKS = [
   {
     title: "How long threads wait for a CPU: 95 % of their waits",
     how: "*Table*, *Time ready, by thread*, *p95*",
-    perfetto: 3,
+    perfetto: "2, with a query",
     async mouse(hand) {
       await hand.tab("Table");
       await hand.question("Time ready");
@@ -431,7 +431,7 @@ export const TASKS = [
   {
     title: "Find a slice by its name, and go from one to the next",
     how: "the search field, the name, ▼",
-    perfetto: 2,
+    perfetto: "2",
     async mouse(hand) {
       await hand.on(".search input");
       await hand.search("activityResume");
@@ -445,7 +445,7 @@ export const TASKS = [
   {
     title: "How many frames were late, and the 95th percentile of all",
     how: "*Launches and frames*",
-    perfetto: 3,
+    perfetto: "2, with a query",
     async mouse(hand) {
       await hand.tab("Launches");
     },
@@ -462,7 +462,7 @@ export const TASKS = [
   {
     title: "Save the slices of a period, summed up by name, for a spreadsheet",
     how: "Shift and drag, *Table*, *Save CSV*",
-    perfetto: 4,
+    perfetto: "3, with a query",
     async mouse(hand) {
       await hand.period(0.2, 0.6);
       await hand.tab("Table");
