@@ -61,6 +61,7 @@ fn measure_timeline_part(
     let range = summary.report.first_ts.zip(summary.report.last_ts);
     if request.window != WindowRequest::default() {
         whole.part = MeasuredPart::Period;
+        whole.extent = range;
         whole.total_ns = range.map_or(0, |(first, last)| last.saturating_sub(first));
         return Ok((whole, summary));
     }
@@ -70,8 +71,14 @@ fn measure_timeline_part(
         return Ok((whole, summary));
     };
     let (measured, _) = measure(ConvertRequest { window: window(from..to, first), ..request }, until)?;
-    let run =
-        MeasuredRun { part, total_ns: to - from, launch: whole.launch, stages: whole.stages, ..measured };
+    let run = MeasuredRun {
+        part,
+        total_ns: to - from,
+        extent: Some((from, to)),
+        launch: whole.launch,
+        stages: whole.stages,
+        ..measured
+    };
     Ok((run, summary))
 }
 

@@ -37,7 +37,19 @@ impl RunSet {
     }
 
     fn head(&self) -> ComparedSet {
-        ComparedSet { title: self.title.clone(), runs: self.runs.len() }
+        let extent = self.extent();
+        ComparedSet {
+            title: self.title.clone(),
+            runs: self.runs.len(),
+            from_ns: extent.map(|(from, _)| from),
+            to_ns: extent.map(|(_, to)| to),
+        }
+    }
+
+    /// The part of the shown run that is measured, ns from the begin of its timeline.
+    fn extent(&self) -> Option<(u64, u64)> {
+        let (from, to) = self.runs.get(self.shown)?.extent?;
+        Some((from.saturating_sub(self.start), to.saturating_sub(self.start)))
     }
 
     fn totals(&self) -> RunValues {
@@ -96,6 +108,9 @@ pub(crate) struct Comparison {
 struct ComparedSet {
     title: String,
     runs: usize,
+    /// The part of the run on the page that is measured, ns from the begin of its timeline.
+    from_ns: Option<u64>,
+    to_ns: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -132,8 +147,8 @@ fn part_text(old: &RunSet, new: &RunSet) -> &'static str {
 impl Comparison {
     pub fn new(old: &RunSet, new: &RunSet) -> Comparison {
         let total = ComparisonRow {
-            old_at_ns: Some(0),
-            new_at_ns: Some(0),
+            old_at_ns: old.extent().map(|(from, _)| from),
+            new_at_ns: new.extent().map(|(from, _)| from),
             ..row(part_text(old, new), "time of", &old.totals(), &new.totals())
         };
         let mut comparison = Comparison {

@@ -93,6 +93,8 @@ pub(crate) struct MeasuredRun {
     pub part: MeasuredPart,
     /// The length of that part, ns.
     pub total_ns: u64,
+    /// The begin and the end of that part, ns of the timeline.
+    pub extent: Option<(u64, u64)>,
     /// The launch of an app, where Android's markers of one are there.
     pub launch: Option<LaunchSpan>,
     /// The frames of the launched app, else of all apps.
@@ -317,7 +319,8 @@ impl TrackSink for RunMeter {
         let staged = main.and_then(|tid| self.staged.get(&tid).copied());
         self.run.stages = staged;
         self.run.part = staged.map_or(MeasuredPart::Recording, |_| MeasuredPart::MainThread);
-        self.run.total_ns = staged.or(all).map_or(0, |(from, to)| to.saturating_sub(from));
+        self.run.extent = staged.or(all);
+        self.run.total_ns = self.run.extent.map_or(0, |(from, to)| to.saturating_sub(from));
         let of_main = main.and_then(|tid| self.stages.remove(&tid)).unwrap_or_default();
         let states = main.and_then(|tid| self.states.remove(&tid)).unwrap_or_default();
         let states = states.into_iter().map(|(name, measure)| (name.to_owned(), measure)).collect();

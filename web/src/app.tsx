@@ -3,25 +3,29 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { ComparisonPanel } from "./compare/comparison_panel";
-import type { Comparison } from "./data/format";
-import type { Trace } from "./data/trace";
+import { openOther } from "./compare/open_other";
+import { Timelines } from "./compare/timelines";
 import { DetailsPanel } from "./details/details_panel";
 import { LaunchesPanel } from "./launches/launches_panel";
+import { NoteEditor } from "./notes/note_editor";
+import { draftNote } from "./notes/notes";
 import { firstOptions, kindOf, type ProfileOptions } from "./profile/options";
 import { ProfilePanel } from "./profile/profile_panel";
+import { Drop } from "./share/drop";
+import { ShareMenu } from "./share/share_menu";
 import type { Panel, State, Store } from "./store";
 import { SummaryPanel } from "./summary/summary_panel";
 import { TablePanel } from "./table/table_panel";
-import { mountTimeline } from "./timeline/timeline";
 import { Banner } from "./ui/banner";
 import { switchTrace } from "./ui/fragment";
 import { RowControls } from "./ui/row_controls";
 import { Help } from "./ui/help";
 import { Later } from "./ui/later";
-import { mounted } from "./ui/mounted";
+import { MiddleCut } from "./ui/middle_cut";
 import { Search } from "./ui/search";
 import { Splitter } from "./ui/splitter";
 import { visibleName } from "./ui/text";
+import { isTyping } from "./ui/typing";
 import { useStore } from "./ui/use_store";
 import { hasCauses } from "./why/critical_path";
 import { stepFrame } from "./video/moment";
@@ -30,19 +34,28 @@ import { WhyPanel } from "./why/why_panel";
 
 export interface AppProps {
   store: Store;
-  traces: Trace[];
-  comparison: Comparison | null;
+  /** The panel that the page opens with. */
+  first: Panel;
   generator: string;
 }
 
 const ROLES = { trace: "trace", new: "new", old: "old" };
 
-export function App({ store, traces, comparison, generator }: AppProps) {
-  const { trace, panel, theme, profiled: asked } = useStore(store, "trace", "panel", "theme", "profiled");
-  const timeline = useRef<HTMLDivElement>(null);
+export function App({ store, first, generator }: AppProps) {
+  const { trace, traces, comparison, panel, theme, name, profiled: asked } = useStore(
+    store,
+    "trace",
+    "traces",
+    "comparison",
+    "panel",
+    "theme",
+    "name",
+    "profiled",
+  );
   const search = useRef<HTMLInputElement>(null);
   const rowFilter = useRef<HTMLInputElement>(null);
-  const [part, setPart] = useState(0.55);
+  /** The timeline's part of the height; null: a comparison takes what it needs. */
+  const [chosenPart, setPart] = useState<number | null>(null);
   const [help, setHelp] = useState(false);
   const [options, setOptions] = useState<ProfileOptions>(() => firstOptions(store.state));
   // A thread of one trace is none of another.
@@ -59,13 +72,17 @@ export function App({ store, traces, comparison, generator }: AppProps) {
       threads: `t${asked.thread}`,
     }));
   }, [asked]);
-  useEffect(() => mountTimeline(mounted(timeline), store), []);
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
   }, [theme]);
+  const title = visibleName(name || trace.index.title);
+  useEffect(() => {
+    document.title = `${title} · tracebridge`;
+  }, [title]);
+  const open = async (file: File) => ({ text: await openOther(store, file) });
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
-      const writing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+      const writing = isTyping(event);
       const find = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "f" && !event.shiftKey;
       if (find || (event.key === "/" && !writing)) {
         search.current?.focus();
@@ -87,6 +104,9 @@ export function App({ store, traces, comparison, generator }: AppProps) {
         if (!tab) return;
         tab.click();
         tab.focus();
+        event.preventDefault();
+      } else if (event.key === "m" && !writing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        store.set({ editing: draftNote(store.state) });
         event.preventDefault();
       } else if (event.key === "?" && !writing) {
         setHelp(true);
@@ -110,11 +130,15 @@ export function App({ store, traces, comparison, generator }: AppProps) {
   const shown = panels.some(([name]) => name === panel) ? panel : panel === "timeline" ? panel : "profile";
   const set = (change: Partial<ProfileOptions>) => setOptions((before) => ({ ...before, ...change }));
   const toggle = () => store.set({ panel: shown === "timeline" ? "profile" : "timeline" });
-  const open = shown !== "timeline";
+  const isOpen = shown !== "timeline";
+  const byNeed = shown === "comparison" && chosenPart === null;
+  const part = chosenPart ?? 0.55;
   return (
     <>
       <header>
-        <h1 title={visibleName(trace.index.title)}>{visibleName(trace.index.title)}</h1>
+        <h1>
+          <MiddleCut text={title} />
+        </h1>
         {traces.length > 1 && (
           <div class="choice" role="group" aria-label="Trace">
             {traces.map((other) => (
@@ -130,19 +154,20 @@ export function App({ store, traces, comparison, generator }: AppProps) {
           </div>
         )}
         <Search store={store} field={search} />
+        <ShareMenu store={store} first={first} open={open} />
         <ThemeSwitch store={store} theme={theme} />
         <button type="button" class="round" aria-label="Keys" title="Keys (?)" onClick={() => setHelp(true)}>
           ?
         </button>
       </header>
       <Banner trace={trace} store={store} />
-      <main class="panels" style={{ "--timeline": open ? `${100 * part}%` : "100%" }}>
-        <section class="timeline" aria-label="Timeline" ref={timeline} />
+      <main class={`panels ${byNeed ? "by-need" : ""}`} style={{ "--timeline": isOpen ? `${100 * part}%` : "100%" }}>
+        <Timelines store={store} />
         <Splitter
-          part={open ? part : 1}
+          part={isOpen ? part : 1}
           onMove={(to) => {
             setPart(to);
-            if (!open) toggle();
+            if (!isOpen) toggle();
           }}
           onToggle={toggle}
         >
@@ -157,7 +182,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
             Timeline alone
           </button>
         </Splitter>
-        {open && (
+        {isOpen && (
           <div class="lower">
             <section class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${shown}`}>
               {shown === "launches" && <LaunchesPanel store={store} />}
@@ -169,7 +194,9 @@ export function App({ store, traces, comparison, generator }: AppProps) {
                 </Later>
               )}
               {shown === "table" && <TablePanel store={store} />}
-              {shown === "summary" && <SummaryPanel trace={trace} traces={traces} generator={generator} />}
+              {shown === "summary" && (
+                <SummaryPanel store={store} trace={trace} traces={traces} generator={generator} />
+              )}
               {shown === "comparison" && comparison && (
                 <ComparisonPanel store={store} traces={traces} comparison={comparison} />
               )}
@@ -179,6 +206,8 @@ export function App({ store, traces, comparison, generator }: AppProps) {
         )}
       </main>
       {help && <Help onClose={() => setHelp(false)} />}
+      <NoteEditor store={store} />
+      <Drop store={store} />
     </>
   );
 }

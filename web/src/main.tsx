@@ -8,13 +8,14 @@ import { Blocks, type Comparison, readDirectory } from "./data/format";
 import { Trace } from "./data/trace";
 import { Store } from "./store";
 import { followFragment } from "./ui/follow_fragment";
-import { fromFragment } from "./ui/fragment";
+import { fromFragment, placeFrom } from "./ui/fragment";
+import { savedFragment } from "./share/saved_copy";
 import { visibleName } from "./ui/text";
 
 async function open(root: HTMLElement): Promise<void> {
   const opening = root.firstElementChild ?? root;
   const directory = readDirectory(document);
-  const blocks = new Blocks(document);
+  const blocks = Blocks.of(document);
   const traces: Trace[] = [];
   for (const { role, index } of directory.traces) {
     traces.push(
@@ -27,10 +28,13 @@ async function open(root: HTMLElement): Promise<void> {
   document.title = `${visibleName(traces[0].index.title)} · tracebridge`;
   const comparison = directory.comparison === null ? null : await blocks.json<Comparison>(directory.comparison);
   const first = comparison ? "comparison" : "profile";
-  const store = new Store(fromFragment(location.hash, traces, first));
-  followFragment(store, traces, first);
+  // A copy opens with what was seen when it was made, unless a link asks for something else.
+  const asked = location.hash.length > 1 ? location.hash : (savedFragment(document) ?? "");
+  const store = new Store(fromFragment(asked, { traces, comparison }, first));
+  store.firstPlace = placeFrom(asked);
+  followFragment(store, first);
   root.replaceChildren();
-  render(<App store={store} traces={traces} comparison={comparison} generator={directory.generator} />, root);
+  render(<App store={store} first={first} generator={directory.generator} />, root);
 }
 
 /** Opens the page, or says why it cannot be opened. */

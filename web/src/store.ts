@@ -1,5 +1,6 @@
 // The state that the panels share. A panel changes it with `set`, and is told of every change.
 
+import type { Comparison } from "./data/format";
 import type { Trace } from "./data/trace";
 import type { TableChoice } from "./table/choice";
 import type { CriticalPath } from "./why/critical_path";
@@ -23,9 +24,30 @@ export type Selection =
 
 export type Panel = "timeline" | "launches" | "why" | "screen" | "profile" | "table" | "comparison" | "summary";
 
-export interface Bookmark {
+/** A text that the user has pinned to a moment of a trace, and perhaps to what was selected. */
+export interface Note {
+  trace: Trace;
   at: number;
-  label: string;
+  text: string;
+  selection: Selection | null;
+}
+
+/** How the timelines of two traces lie under each other. */
+export interface Alignment {
+  /** What the two have at the same place, in words. */
+  what: string;
+  /** The moment of each trace that lies there. */
+  anchors: ReadonlyMap<Trace, number>;
+}
+
+/** What only the timeline's elements know of a picture; it goes into links and copies. */
+export interface Place {
+  /** How far the rows are scrolled, CSS pixels. */
+  scrolled: number;
+  /** Rows that the user has opened or closed. */
+  folds: [id: string, open: boolean][];
+  /** The width of the names, CSS pixels; null: as at the opening. */
+  names: number | null;
 }
 
 /** Which rows the timeline shows, and in which order. Rows are named by their ids. */
@@ -51,6 +73,14 @@ export interface ShownPath {
 }
 
 export interface State {
+  /** The traces of the page: one, or a new and an old one. */
+  traces: readonly Trace[];
+  comparison: Comparison | null;
+  /** How two timelines lie under each other; null: there is one. */
+  alignment: Alignment | null;
+  /** The name that the user gave the page; empty: it has that of its trace. */
+  name: string;
+  /** The trace whose profile, selection and summary show. */
   trace: Trace;
   /** The panel below the timeline (`timeline`: none, the timeline has the whole page). */
   panel: Panel;
@@ -59,11 +89,15 @@ export interface State {
   /** The period that the user has chosen or measured; the profile follows it. `null`: the profile follows `view`. */
   range: Range | null;
   selection: Selection | null;
+  /** What is selected in the other one of two traces. */
+  otherSelection: Selection | null;
   /** The time under the pointer, of a trace with videos; `null`: the pointer is not over the timeline. */
   pointer: number | null;
   /** The text of the search field. */
   query: string;
-  bookmarks: Bookmark[];
+  notes: readonly Note[];
+  /** The note that is being written; one that is not among the notes is new. */
+  editing: Note | null;
   rows: RowChoice;
   /** What the panel "table" shows. */
   table: TableChoice;
@@ -75,6 +109,10 @@ export interface State {
 }
 
 export class Store {
+  /** What only the timeline's elements know; set while a timeline shows. */
+  place: (() => Place) | null = null;
+  /** The place to begin with. */
+  firstPlace: Place | null = null;
   private readonly listeners = new Set<(state: State, changed: Set<keyof State>) => void>();
 
   constructor(private current: State) {}

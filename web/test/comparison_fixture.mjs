@@ -46,9 +46,10 @@ export function comparisonPage(names = []) {
   traces.old.duration_ns += 100 * MS;
   const old = { ...slice, start: slice.start + 100 * MS };
   const at = { old_at_ns: old.start, new_at_ns: slice.start };
+  // What is measured is a part of the recording, at another place of each.
   const comparison = {
-    old: { title: "last-week.dat", runs: 5 },
-    new: { title: "today.dat", runs: 5 },
+    old: { title: "last-week.dat", runs: 5, from_ns: 200 * MS, to_ns: 1012 * MS },
+    new: { title: "today.dat", runs: 5, from_ns: 100 * MS, to_ns: 1104 * MS },
     // The total is a question of its own: its p-value is not corrected.
     total: row("launch of com.example.app", "total", 812 * MS, 1004 * MS, { p: 0.008 }),
     stages: [

@@ -259,12 +259,14 @@ browserTest("chromium", "keys step to siblings, parents, children and equal name
   assert.ok(from < 55 * MS && from > 54 * MS && to > 60 * MS && to < 61 * MS, `zoomed to ${from} … ${to}`);
   await press(page, "Home");
   assert.deepEqual(await state(page, "view"), { from: 0, to: 100 * MS });
-  await press(page, "m");
+  await press(page, "p");
   assert.deepEqual(await state(page, "range"), { from: 55 * MS, to: 60 * MS });
   await press(page, "b");
-  assert.deepEqual(await state(page, "bookmarks"), [{ at: 55 * MS, label: "1" }]);
+  const notes = () =>
+    page.evaluate(() => window.__tracebridge.timeline.store.state.notes.map(({ at, text }) => ({ at, text })));
+  assert.deepEqual(await notes(), [{ at: 55 * MS, text: "1" }]);
   await press(page, "b", "Escape");
-  assert.deepEqual(await state(page, "bookmarks"), []);
+  assert.deepEqual(await notes(), []);
   assert.equal(await state(page, "range"), null);
   await press(page, "w");
   const zoomed = await state(page, "view");

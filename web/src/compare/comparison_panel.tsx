@@ -4,12 +4,15 @@ import { useMemo, useState } from "preact/hooks";
 
 import type { Comparison, ComparisonRow } from "../data/format";
 import { hasSpans, type Trace } from "../data/trace";
-import { around } from "../profile/select";
 import { lowerBound } from "../data/search_sorted";
-import type { Store } from "../store";
+import { ALL_ROWS, type Range, type Selection, type Store } from "../store";
+import { MiddleCut } from "../ui/middle_cut";
+import { useMedia } from "../ui/use_media";
+import { alignedAt, boundsOf, firstAlignment } from "./alignment";
+import { swapTraces } from "./open_other";
 import { formatDuration } from "../timeline/time";
 import { Choice, Field } from "../ui/controls";
-import { switchTrace } from "../ui/fragment";
+import { CHOSEN } from "../ui/fragment";
 import { Grid, type GridColumn, type GridRow } from "../ui/grid";
 import { counted, countText, folded, visibleName } from "../ui/text";
 import { useStore } from "../ui/use_store";
@@ -31,7 +34,13 @@ const MEANING: Record<Part, string> = {
 };
 
 const COLUMNS: GridColumn[] = [
-  { id: "name", title: "Name", meaning: "Enter or a click shows the longest one in the timeline", sortable: true },
+  {
+    id: "name",
+    title: "Name",
+    least: 150,
+    meaning: "Enter or a click shows the longest one in the timeline",
+    sortable: true,
+  },
   {
     id: "old_ns",
     title: "Old",
@@ -67,10 +76,10 @@ export function ComparisonPanel({
   comparison,
 }: {
   store: Store;
-  traces: Trace[];
+  traces: readonly Trace[];
   comparison: Comparison;
 }) {
-  const { trace } = useStore(store, "trace");
+  const { trace, alignment } = useStore(store, "trace", "alignment");
   const [part, setPart] = useState<Part>(() => PARTS.find(([name]) => comparison[name].length > 0)?.[0] ?? "stages");
   const [filter, setFilter] = useState("");
   const [sort, setSort] = useState({ id: "delta_ns", down: true });
@@ -78,12 +87,12 @@ export function ComparisonPanel({
   const rows = useMemo(() => sorted(comparison[part], filter, sort), [comparison, part, filter, sort]);
   const most = useMemo(() => rows.reduce((most, row) => Math.max(most, Math.abs(row.delta_ns)), 1), [rows]);
 
+  const isNarrow = useMedia("(max-width: 1000px)");
+  const isWanted = ({ id }: GridColumn) => !isNarrow || id !== "bar";
+
   const show = (row: ComparisonRow, role: "old" | "new") => {
-    const to = traces.find((other) => other.role === role);
-    const at = role === "old" ? row.old_at_ns : row.new_at_ns;
     setChosen(row);
-    if (!to || at === null) return;
-    jump(store, to, row, part, at, (role === "old" ? row.old_ns : row.new_ns) ?? 0);
+    jump(store, role, row, part);
   };
   const choose = (at: number) => {
     const row = rows[at];
@@ -94,7 +103,7 @@ export function ComparisonPanel({
   const onSort = (id: string) => setSort({ id, down: sort.id === id ? !sort.down : id !== "name" && id !== "p" });
   return (
     <div class="comparison">
-      <Total comparison={comparison} />
+      <Total comparison={comparison} isOfPages={traces.some(({ isDropped }) => isDropped)} />
       <div class="toolbar" role="toolbar" aria-label="Comparison">
         <Choice
           label="Compare"
@@ -129,15 +138,28 @@ export function ComparisonPanel({
             Show in new
           </button>
         </span>
+        {alignment?.what === CHOSEN && (
+          <button
+            type="button"
+            onClick={() => store.set({ alignment: firstAlignment(traces, comparison), otherSelection: null })}
+          >
+            Align at {firstAlignment(traces, comparison)?.what}
+          </button>
+        )}
+        {traces.some(({ isDropped }) => isDropped) && (
+          <button type="button" onClick={() => swapTraces(store)}>
+            Swap old and new
+          </button>
+        )}
         <span class="muted">{MEANING[part]}</span>
       </div>
       <Grid
         label={`Comparison of ${part}`}
-        columns={COLUMNS}
+        columns={COLUMNS.filter(isWanted)}
         count={rows.length}
         sort={sort}
         onSort={onSort}
-        row={(at) => gridRow(rows[at], at, most, rows[at] === chosen)}
+        row={(at) => gridRow(rows[at], at, most, rows[at] === chosen, isWanted)}
         onChoose={choose}
         onOpen={choose}
         empty={filter ? "No row has such a name." : "The traces have nothing of this kind."}
@@ -146,13 +168,49 @@ export function ComparisonPanel({
   );
 }
 
-/** Shows where a row's longest one lies: it begins at `at`. */
-function jump(store: Store, trace: Trace, row: ComparisonRow, part: Part, at: number, time: number): void {
+/** Where the longest one of a row lies in a trace. */
+interface RowPlace extends Range {
+  selection: Selection | null;
+}
+
+function placeOf(trace: Trace, row: ComparisonRow, part: Part): RowPlace | null {
+  const isOld = trace.role === "old";
+  const at = isOld ? row.old_at_ns : row.new_at_ns;
+  if (at === null) return null;
   const found = part === "states" ? null : spanAt(trace, row.name, at);
+  const time = (isOld ? row.old_ns : row.new_ns) ?? 0;
   const length = found ? found.length : Math.max(time, 1e6);
-  switchTrace(store, trace, {
-    view: around(trace, at, Math.min(at + length, trace.duration)),
-    selection: found ? { kind: "span", track: found.track, item: found.item } : null,
+  const selection: Selection | null = found ? { kind: "span", track: found.track, item: found.item } : null;
+  return { from: at, to: Math.min(at + length, trace.duration), selection };
+}
+
+/** Shows the longest one of a row in both timelines, aligned at its begin in each; `role` says whose details show. */
+function jump(store: Store, role: "old" | "new", row: ComparisonRow, part: Part): void {
+  const { state } = store;
+  const { traces, comparison } = state;
+  const trace = traces.find((one) => one.role === role);
+  const here = trace && placeOf(trace, row, part);
+  if (!trace || !here) return;
+  const other = traces.find((one) => one !== trace);
+  const there = other ? placeOf(other, row, part) : null;
+  const begins = traces.map((one) => (one === trace ? here.from : (there?.from ?? 0)));
+  const alignment = there ? alignedAt(traces, CHOSEN, begins) : firstAlignment(traces, comparison);
+  const length = Math.max(here.to - here.from, there ? there.to - there.from : 0);
+  const margin = Math.max(length * 0.1, 500);
+  const bounds = boundsOf({ trace, traces, alignment });
+  const view = {
+    from: Math.max(here.from - margin, bounds.from),
+    to: Math.min(here.from + length + margin, bounds.to),
+  };
+  const { sort, filter } = state.rows;
+  store.set({
+    trace,
+    alignment,
+    view,
+    range: null,
+    selection: here.selection,
+    otherSelection: there?.selection ?? null,
+    rows: trace === state.trace ? state.rows : { ...ALL_ROWS, sort, filter },
   });
 }
 
@@ -211,7 +269,13 @@ function sureText({ p_adjusted: p, noise }: ComparisonRow): string {
   return `${noise ? "noise" : noise === false ? "yes" : "not known"}${value}`;
 }
 
-function gridRow(row: ComparisonRow, at: number, most: number, selected: boolean): GridRow {
+function gridRow(
+  row: ComparisonRow,
+  at: number,
+  most: number,
+  selected: boolean,
+  isWanted: (column: GridColumn) => boolean,
+): GridRow {
   const time = (ns: number | null) => ({
     text: ns === null ? "–" : formatDuration(ns),
     className: "number",
@@ -225,7 +289,7 @@ function gridRow(row: ComparisonRow, at: number, most: number, selected: boolean
     selected,
     className: side,
     cells: [
-      { text: visibleName(row.name), exact: row.name },
+      { text: <MiddleCut text={visibleName(row.name)} />, exact: row.name },
       time(row.old_ns),
       time(row.new_ns),
       { text: changeText(row.delta_ns), exact: `${row.delta_ns} ns`, className: "number change" },
@@ -239,11 +303,11 @@ function gridRow(row: ComparisonRow, at: number, most: number, selected: boolean
       },
       { text: `${countText(row.old_count)} → ${countText(row.new_count)}`, className: "number" },
       { text: sureText(row), className: "number" },
-    ],
+    ].filter((_, n) => isWanted(COLUMNS[n])),
   };
 }
 
-function Total({ comparison }: { comparison: Comparison }) {
+function Total({ comparison, isOfPages }: { comparison: Comparison; isOfPages: boolean }) {
   const { total, old, new: now } = comparison;
   const change = percent(total);
   const word = total.delta_ns > 0 ? "slower" : "faster";
@@ -260,10 +324,17 @@ function Total({ comparison }: { comparison: Comparison }) {
             ? `This is within what the runs vary by${pText(total)}.`
             : `This is more than the runs vary by${pText(total)}.`}
       </p>
-      <p class="muted">
-        Old: {visibleName(old.title)} ({counted(old.runs, "run")}). New: {visibleName(now.title)} (
-        {counted(now.runs, "run")}).
+      <p class="muted titles">
+        Old: <MiddleCut text={visibleName(old.title)} /> ({counted(old.runs, "run")}). New:{" "}
+        <MiddleCut text={visibleName(now.title)} /> ({counted(now.runs, "run")}).
       </p>
+      {isOfPages && (
+        <p class="one-run">
+          Computed by this page, of one run against one: it knows no other runs, so that nothing here tells a change
+          from noise, and a period, a slice that ends the launch and a benchmark&#39;s own times are not compared. For
+          those: <code>tracebridge report NEW… --against OLD…</code>
+        </p>
+      )}
     </div>
   );
 }

@@ -6,8 +6,8 @@ import type { TrackColumns } from "./track_columns";
 import { unpack } from "./unpack";
 
 /** The columns of tracks that lie in one block, which is given in base64. */
-export async function decodeBlock(text: string, tracks: TrackInfo[]): Promise<TrackColumns[]> {
-  const bytes = await unpack(text);
+export async function decodeBlock(text: string, tracks: TrackInfo[], limit: number | null): Promise<TrackColumns[]> {
+  const bytes = await unpack(text, limit);
   return tracks.map((track) => decodeTrack(track, bytes));
 }
 

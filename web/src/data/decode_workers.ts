@@ -2,6 +2,7 @@
 
 import { decodeBlock } from "./decode";
 import type { TrackInfo } from "./format";
+import { ownScript } from "./own_script";
 import type { TrackColumns } from "./track_columns";
 
 /** The tracks of a block; `text` gives the block in base64. */
@@ -10,30 +11,36 @@ export interface Job<T extends TrackInfo> {
   tracks: T[];
 }
 
+/** What a worker is asked to decode. */
+interface Question {
+  text: string;
+  tracks: TrackInfo[];
+  limit: number | null;
+}
+
 /** The answer of a worker: the columns, or why there are none. */
 type Answer = { columns: TrackColumns[] } | { error: unknown };
 
 /** More workers than this would wait for the page's own thread, which hands out the blocks. */
 const MAX_WORKERS = 4;
 
-const script = typeof document === "undefined" ? null : document.currentScript?.textContent;
-
-/** Decodes all jobs, and hands out the columns of each one's tracks. */
+/** Decodes all jobs, and hands out the columns of each one's tracks. No block may have more than `limit` bytes. */
 export async function decodeAll<T extends TrackInfo>(
   jobs: Job<T>[],
+  limit: number | null,
   done: (tracks: T[], columns: TrackColumns[]) => void,
 ): Promise<void> {
   const waiting = [...jobs];
-  const source = URL.createObjectURL(new Blob([script ?? ""], { type: "text/javascript" }));
+  const source = URL.createObjectURL(new Blob([ownScript ?? ""], { type: "text/javascript" }));
   const work = async () => {
     let worker = startWorker(source);
     for (let job = waiting.shift(); job; job = waiting.shift()) {
       const [text, tracks] = [job.text(), job.tracks];
-      let answer = worker && (await ask(worker, text, tracks));
+      let answer = worker && (await ask(worker, text, tracks, limit));
       if (!answer) {
         // Where no worker may run, the page's own thread decodes.
         worker = null;
-        answer = { columns: await decodeBlock(text, tracks) };
+        answer = { columns: await decodeBlock(text, tracks, limit) };
       }
       if ("error" in answer) throw answer.error;
       done(tracks, answer.columns);
@@ -57,33 +64,27 @@ function startWorker(source: string): Worker | null {
 }
 
 /** The answer of the worker; null where it does not run. */
-function ask(worker: Worker, text: string, tracks: TrackInfo[]): Promise<Answer | null> {
+function ask(worker: Worker, text: string, tracks: TrackInfo[], limit: number | null): Promise<Answer | null> {
   return new Promise((resolve) => {
     worker.onmessage = ({ data }: MessageEvent<Answer>) => resolve(data);
     worker.onerror = (event) => {
       event.preventDefault();
       resolve(null);
     };
-    worker.postMessage({ text, tracks: tracks.map(plain) });
+    worker.postMessage({ text, tracks: tracks.map(plain), limit } satisfies Question);
   });
 }
 
 /** The facts of a track that decoding needs. */
-const plain = ({ kind, role, name, count, offset, columns }: TrackInfo) => ({
-  kind,
-  role,
-  name,
-  count,
-  offset,
-  columns,
-});
+const plain = ({ kind, role, name, count, offset, columns }: TrackInfo) =>
+  ({ kind, role, name, count, offset, columns }) as TrackInfo;
 
 /** Answers the page's questions; called in a worker. */
 export function serve(): void {
   const page = self as unknown as Worker;
-  page.onmessage = async ({ data: { text, tracks } }: MessageEvent<{ text: string; tracks: TrackInfo[] }>) => {
+  page.onmessage = async ({ data: { text, tracks, limit } }: MessageEvent<Question>) => {
     try {
-      const columns = await decodeBlock(text, tracks);
+      const columns = await decodeBlock(text, tracks, limit);
       page.postMessage({ columns }, [...buffersOf(columns)]);
     } catch (error) {
       page.postMessage({ error });

@@ -166,13 +166,21 @@ export interface FrameSummary {
 }
 
 export interface Comparison {
-  old: { title: string; runs: number };
-  new: { title: string; runs: number };
+  old: ComparedSet;
+  new: ComparedSet;
   total: ComparisonRow;
   stages: ComparisonRow[];
   states: ComparisonRow[];
   methods: ComparisonRow[];
   slices: ComparisonRow[];
+}
+
+export interface ComparedSet {
+  title: string;
+  runs: number;
+  /** The part of the run on the page that is measured; pages of older programs lack it. */
+  from_ns?: number | null;
+  to_ns?: number | null;
 }
 
 export interface ComparisonRow {
@@ -191,8 +199,10 @@ export interface ComparisonRow {
   new_at_ns: number | null;
 }
 
-const DIRECTORY_ID = "tracebridge-directory";
-const BLOCK_PREFIX = "tracebridge-block:";
+export const DIRECTORY_ID = "tracebridge-directory";
+/** Put together while it runs: a page's own script must not have it. */
+export const COMMENT_BEGIN = ["<", "!--"].join("");
+export const BLOCK_PREFIX = "tracebridge-block:";
 const VERSION = 7;
 const CUT = "The file may have been cut while it was copied.";
 
@@ -200,6 +210,11 @@ const CUT = "The file may have been cut while it was copied.";
 export function readDirectory(page: Document): Directory {
   const text = page.getElementById(DIRECTORY_ID)?.textContent;
   if (!text) throw new Error(`This page holds no trace data. ${CUT}`);
+  return parseDirectory(text);
+}
+
+/** The directory that a text tells. */
+export function parseDirectory(text: string): Directory {
   const directory = JSON.parse(text) as Directory;
   if (directory.format !== "tracebridge-report" || directory.version !== VERSION) {
     throw new Error(`This page's data has version ${directory.version}, and its program reads version ${VERSION}.`);
@@ -207,26 +222,31 @@ export function readDirectory(page: Document): Directory {
   return directory;
 }
 
-/** The page's blocks, packed as the page holds them. */
+/** The blocks of a page, packed as the page holds them. */
 export class Blocks {
-  private readonly comments: (Comment | undefined)[] = [];
+  /** `limit`: no block of a page that somebody else may have written gets larger, bytes. */
+  constructor(
+    private readonly packed: readonly (() => string)[],
+    readonly limit: number | null = null,
+  ) {}
 
-  constructor(page: Document) {
-    for (const node of page.body.childNodes) {
-      if (node instanceof Comment && node.data.startsWith(BLOCK_PREFIX)) this.comments.push(node);
-    }
+  /** Those of the page that is open. */
+  static of(page: Document): Blocks {
+    const comments = [...page.body.childNodes].filter((node) => node instanceof Comment);
+    const blocks = comments.filter(({ data }) => data.startsWith(BLOCK_PREFIX));
+    return new Blocks(blocks.map((comment) => () => comment.data.slice(BLOCK_PREFIX.length)));
   }
 
   /** A block in base64. */
   text(block: number): string {
-    const comment = this.comments[block];
-    if (!comment) throw new Error(`Block ${block} of the trace data is missing. ${CUT}`);
-    return comment.data.slice(BLOCK_PREFIX.length);
+    const packed = this.packed[block] as (() => string) | undefined;
+    if (!packed) throw new Error(`Block ${block} of the trace data is missing. ${CUT}`);
+    return packed();
   }
 
   /** The bytes of a block. */
   bytes(block: number): Promise<Uint8Array> {
-    return unpack(this.text(block));
+    return unpack(this.text(block), this.limit);
   }
 
   async json<T>(block: number): Promise<T> {

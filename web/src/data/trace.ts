@@ -1,5 +1,6 @@
 // A trace of the page: its index, its names, and its tracks as typed arrays.
 
+import { checkedIndex, checkItems } from "./checked_index";
 import { decodeAll } from "./decode_workers";
 import type { Blocks, Launch, MethodTable, ThreadInfo, TraceIndex, TraceRole, TrackInfo, TrackRole } from "./format";
 import { ScreenVideo } from "./screen_video";
@@ -22,12 +23,15 @@ export const hasCounter = (track: Track): track is CounterTrack => track.counter
 
 export class Trace {
   private constructor(
-    readonly role: TraceRole,
+    /** Changes where another page is opened beside this one. */
+    public role: TraceRole,
     readonly index: TraceIndex,
     readonly strings: string[],
     readonly methods: MethodTable | null,
     readonly tracks: Track[],
     readonly videos: ScreenVideo[],
+    /** Whether the trace came out of another page. */
+    readonly isDropped: boolean,
   ) {}
 
   /** Decodes a trace of the page. `progress` is told how many tracks are done. */
@@ -37,7 +41,9 @@ export class Trace {
     indexBlock: number,
     progress: (done: number, total: number) => void,
   ): Promise<Trace> {
-    const index = await blocks.json<TraceIndex>(indexBlock);
+    const isDropped = blocks.limit !== null;
+    const read = await blocks.json<TraceIndex>(indexBlock);
+    const index = isDropped ? checkedIndex(read) : read;
     const tracks = index.tracks.map((info, id) => ({ ...info, id }));
     const [strings, methods, videos] = await Promise.all([
       blocks.json<string[]>(index.strings),
@@ -45,7 +51,8 @@ export class Trace {
       Promise.all(index.videos.map((entry) => ScreenVideo.open(blocks, entry))),
       decodeTracks(tracks, blocks, progress),
     ]);
-    return new Trace(role, index, strings, methods, tracks, videos);
+    if (isDropped) checkItems(index, strings, methods, tracks);
+    return new Trace(role, index, strings, methods, tracks, videos, isDropped);
   }
 
   get duration(): number {
@@ -102,7 +109,7 @@ async function decodeTracks(
   }
   const jobs = [...byBlock].map(([block, tracks]) => ({ text: () => blocks.text(block), tracks }));
   let done = 0;
-  await decodeAll(jobs, (decoded, columns) => {
+  await decodeAll(jobs, blocks.limit, (decoded, columns) => {
     decoded.forEach((track, n) => Object.assign(track, columns[n]));
     progress((done += decoded.length), tracks.length);
   });

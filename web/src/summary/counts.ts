@@ -49,7 +49,7 @@ export function trackCounts(trace: Trace): TrackCount[] {
 }
 
 /** Bytes of all decoded columns. */
-export function pageMemory(traces: Trace[]): number {
+export function pageMemory(traces: readonly Trace[]): number {
   let bytes = 0;
   for (const trace of traces) {
     for (const track of trace.tracks) {

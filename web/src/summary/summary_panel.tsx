@@ -1,6 +1,8 @@
 // The summary: what the trace is made of, what is missing, and how its clocks were aligned.
 
 import type { Trace } from "../data/trace";
+import { NotesCard } from "../notes/notes_card";
+import type { Store } from "../store";
 import { formatDuration, formatMoment, formatWall } from "../timeline/time";
 import { Facts, List, Table } from "../ui/facts";
 import { damageOf, missing, notShown, reportOf } from "../ui/losses";
@@ -9,12 +11,13 @@ import { pageMemory, trackCounts } from "./counts";
 import { Inputs } from "./inputs";
 
 export interface SummaryProps {
+  store: Store;
   trace: Trace;
-  traces: Trace[];
+  traces: readonly Trace[];
   generator: string;
 }
 
-export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
+export function SummaryPanel({ store, trace, traces, generator }: SummaryProps) {
   const { index, launched: launch } = trace;
   const report = reportOf(index);
   const gaps = missing(trace);
@@ -58,6 +61,7 @@ export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
             ]}
           />
         </section>
+        <NotesCard store={store} />
         {launch && (
           <section>
             <h2>Launch of {visibleName(launch.package)}</h2>

@@ -37,8 +37,13 @@ export interface TimelineControl {
   zoomToSelection(): void;
   /** Chooses the selection's period. */
   rangeOfSelection(): void;
-  /** Sets a bookmark at the selection, the pointer or the middle, or removes the one there. */
-  toggleBookmark(): void;
+  /** Called when the rows were scrolled. */
+  onScroll: (() => void) | null;
+
+  /** Pins a note with a number to the selection, the pointer or the middle, or removes the one there. */
+  toggleNumber(): void;
+  /** Begins a note at the selection, the pointer or the middle. */
+  writeNote(): void;
   /** Shows more arrows of the selection, or of what is in view; after the most of them the fewest again. */
   toggleArrows(): void;
   /** Drops the chosen period, or where none is chosen the selection. */

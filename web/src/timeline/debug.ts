@@ -1,6 +1,6 @@
 // The view of the timeline that the tests have.
 
-import type { Selection } from "../store";
+import type { Selection, Store } from "../store";
 import type { TimelineControl } from "./control";
 import type { Painter } from "./painter";
 import { searchMatches } from "./search";
@@ -13,14 +13,17 @@ interface MeasuredTimeline extends TimelineControl {
   draw(): void;
 }
 
-/** Puts the timeline where tests find it; returns the function that takes it away. */
-export function exposeToTests(timeline: MeasuredTimeline): () => void {
+/** Puts the timeline where tests find it by `name`, with the page's store; returns what takes it away. */
+export function exposeToTests(timeline: MeasuredTimeline, name: string, store: Store): () => void {
   const page = window as { __tracebridge?: Record<string, unknown> };
   page.__tracebridge = {
     ...page.__tracebridge,
-    timeline: {
+    [name]: {
       painter: timeline.painter.kind,
-      store: timeline.store,
+      store,
+      view: () => timeline.view,
+      selection: () => timeline.store.state.selection,
+      fit: () => timeline.fit(),
       frameTimes: timeline.frameTimes,
       rows: () =>
         timeline.layout.rows.map(({ id, kind, label, detail, y, height, open, bands }) => ({
@@ -63,5 +66,5 @@ export function exposeToTests(timeline: MeasuredTimeline): () => void {
       scrollTo: (y: number) => timeline.scrollTo(y),
     },
   };
-  return () => delete page.__tracebridge?.timeline;
+  return () => delete page.__tracebridge?.[name];
 }

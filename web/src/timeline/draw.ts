@@ -3,7 +3,7 @@
 import { upperBound } from "../data/search_sorted";
 import type { Selection } from "../store";
 import { visibleName } from "../ui/text";
-import { context2d } from "./canvas";
+import { context2d, type Surface } from "./canvas";
 import { INK, mix, pack, type Theme } from "./colors";
 import { drawCounter } from "./counter";
 import type { Intervals } from "./intervals";
@@ -60,8 +60,8 @@ export class Drawing {
   private top = 0;
 
   constructor(
-    private readonly painter: Painter,
-    readonly overlay: HTMLCanvasElement,
+    private readonly painter: Pick<Painter, "begin" | "line" | "end">,
+    readonly overlay: Surface,
   ) {
     this.context = context2d(overlay);
   }

@@ -13,6 +13,8 @@ const WHEEL_ZOOM_PER_PX = 0.003;
 const NAMES_STEP_PX = 20;
 /** Two fingers count as no closer than this. */
 const MIN_PINCH_PX = 8;
+/** A finger that rests so long asks what lies under it. */
+const LONG_PRESS_MS = 500;
 
 interface Drag {
   kind: "pan" | "range" | "zoom";
@@ -28,6 +30,9 @@ export function attachInput(timeline: TimelineControl): () => void {
   const { plot, root, overview, ruler } = timeline.elements;
   const fingers = new Map<number, { x: number; y: number }>();
   let drag: Drag | null = null;
+  let resting = 0;
+  /** Whether the finger that is down has rested: it then selects nothing when it leaves. */
+  let hasRested = false;
   const ended = new AbortController();
   const { signal } = ended;
   const at = (event: MouseEvent) => {
@@ -57,7 +62,17 @@ export function attachInput(timeline: TimelineControl): () => void {
       if (event.button !== 0 && event.button !== 1) return;
       plot.setPointerCapture(event.pointerId);
       const { x, y } = at(event);
-      if (event.pointerType === "touch") fingers.set(event.pointerId, { x, y });
+      if (event.pointerType === "touch") {
+        fingers.set(event.pointerId, { x, y });
+        timeline.hoverAt(-1, -1);
+        clearTimeout(resting);
+        hasRested = false;
+        resting = setTimeout(() => {
+          if (drag?.moved !== false || fingers.size !== 1) return;
+          hasRested = true;
+          timeline.hoverAt(x, y);
+        }, LONG_PRESS_MS) as unknown as number;
+      }
       const kind = event.shiftKey ? "range" : event.altKey ? "zoom" : "pan";
       drag = { kind, x, y, from: timeline.view.from, scrolled: timeline.scrolled, moved: false };
       if (event.button === 1) event.preventDefault();
@@ -72,7 +87,7 @@ export function attachInput(timeline: TimelineControl): () => void {
       const other = [...fingers].find(([id]) => id !== event.pointerId)?.[1];
       const before = fingers.get(event.pointerId);
       if (other && before) {
-        pinch(timeline, before, { x }, other);
+        pinch(timeline, before, { x, y }, other);
         fingers.set(event.pointerId, { x, y });
         if (drag) drag.moved = true;
         return;
@@ -82,6 +97,7 @@ export function attachInput(timeline: TimelineControl): () => void {
         return;
       }
       if (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < CLICK_MAX_MOVE_PX) return;
+      if (!drag.moved && event.pointerType === "touch") timeline.hoverAt(-1, -1);
       drag.moved = true;
       if (drag.kind === "pan") {
         plot.classList.add("tl-dragging");
@@ -91,16 +107,20 @@ export function attachInput(timeline: TimelineControl): () => void {
         const [a, b] = [timeAt(drag.x), timeAt(x)];
         timeline.dragPeriod(drag.kind, Math.min(a, b), Math.max(a, b));
       }
-      timeline.hoverAt(x, y);
+      if (event.pointerType !== "touch") timeline.hoverAt(x, y);
     },
     { signal },
   );
 
   const release = (event: PointerEvent) => {
     fingers.delete(event.pointerId);
+    clearTimeout(resting);
     plot.classList.remove("tl-dragging");
     const done = drag;
     drag = null;
+    // The finger that stays goes on from here.
+    const rest = [...fingers.values()].at(0);
+    if (rest) drag = { kind: "pan", ...rest, from: timeline.view.from, scrolled: timeline.scrolled, moved: true };
     if (!done || event.type === "pointercancel") {
       timeline.dragPeriod(null, 0, 0);
       return;
@@ -112,11 +132,18 @@ export function attachInput(timeline: TimelineControl): () => void {
       timeline.dragPeriod(null, 0, 0);
       return;
     }
-    timeline.click(x, y, event.shiftKey);
+    if (!hasRested || event.pointerType !== "touch") timeline.click(x, y, event.shiftKey);
   };
   plot.addEventListener("pointerup", release, { signal });
   plot.addEventListener("pointercancel", release, { signal });
-  plot.addEventListener("pointerleave", () => timeline.hoverAt(-1, -1), { signal });
+  plot.addEventListener(
+    "pointerleave",
+    (event) => {
+      // A finger always leaves, and what it has asked for stays to be read.
+      if (event.pointerType !== "touch") timeline.hoverAt(-1, -1);
+    },
+    { signal },
+  );
   plot.addEventListener("dblclick", () => timeline.zoomToSelection(), { signal });
 
   // The grip beside the names makes them wider.
@@ -187,11 +214,17 @@ function dragOn(
   );
 }
 
-/** One of two fingers moved: zooms by their distance, and pans with it. */
-function pinch(timeline: TimelineControl, before: { x: number }, now: { x: number }, other: { x: number }): void {
+interface Place {
+  x: number;
+  y: number;
+}
+
+/** One of two fingers moved: zooms by their distance, and pans and scrolls with what lies between them. */
+function pinch(timeline: TimelineControl, before: Place, now: Place, other: Place): void {
   const { from, quantum, width } = timeline.scale;
   const spread = Math.max(MIN_PINCH_PX, Math.abs(now.x - other.x));
   const factor = Math.max(MIN_PINCH_PX, Math.abs(before.x - other.x)) / spread;
   const fixed = from + other.x * quantum;
   timeline.setView(fixed - other.x * quantum * factor, fixed + (width - other.x) * quantum * factor);
+  timeline.scrollBy((before.y - now.y) / 2);
 }

@@ -9,7 +9,8 @@ export const KEYS: [string, string][] = [
   ["A, D", "pan to earlier and later times"],
   ["Wheel, Page Up, Page Down", "scroll the rows"],
   ["Ctrl + wheel, pinch", "zoom at the pointer"],
-  ["Shift + wheel, drag", "pan"],
+  ["Shift + wheel, drag", "pan; two fingers do both"],
+  ["Long press", "on a touch screen: says what lies there, without selecting it"],
   ["Shift + drag", "measure and choose a period; the tables follow it"],
   ["Alt + drag", "zoom into a period"],
   ["Home", "show the whole trace"],
@@ -19,8 +20,9 @@ export const KEYS: [string, string][] = [
   ["↑ ↓", "select the parent or the first child"],
   ["[ ]", "select in the row above or below"],
   ["Enter", "zoom to the selection"],
-  ["M", "choose the selection's period"],
-  ["B", "set or remove a bookmark"],
+  ["P", "choose the selection's period"],
+  ["M", "pin a note to the selection, or to the moment under the pointer"],
+  ["B", "pin a note with a number there, or remove it"],
   ["R", "show more arrows of wake-ups, binder calls and flows: 20, 200, 1,500 of the selection"],
   ["Escape", "drop the chosen period, then the selection"],
 ];
@@ -81,11 +83,14 @@ export function handleKey(timeline: TimelineControl, navigator: Navigator, event
     case "Enter":
       timeline.zoomToSelection();
       break;
-    case "m":
+    case "p":
       timeline.rangeOfSelection();
       break;
+    case "m":
+      timeline.writeNote();
+      break;
     case "b":
-      timeline.toggleBookmark();
+      timeline.toggleNumber();
       break;
     case "r":
       timeline.toggleArrows();

@@ -16,7 +16,7 @@ import {
   unpack,
 } from "./colors";
 import { Intervals } from "./intervals";
-import type { ShownPath } from "../store";
+import type { Range, ShownPath } from "../store";
 import { type KeySpace, Stack } from "./stack";
 
 /** The budget of a frame where the trace has no VSYNC counter: 60 frames a second. */
@@ -35,6 +35,11 @@ export interface LateFrames {
   /** Where each one is: its track, and its number there. */
   track: Uint32Array;
   item: Uint32Array;
+}
+
+/** The measured period of a comparison, and what it is in words. */
+export interface Measured extends Range {
+  text: string;
 }
 
 const models = new WeakMap<Trace, Model>();
@@ -63,6 +68,8 @@ export class Model {
   readonly activity: Float32Array;
   /** What the row of the critical path shows; null: there is no such row. */
   path: ShownPath | null = null;
+  /** What a comparison measures, for the ruler; null: there is no comparison. */
+  measured: Measured | null = null;
   private readonly stacks = new Map<string, Stack>();
   private readonly strips = new Map<number, Intervals>();
   /** The periods in which any CPU lost events, or null where none did. */

@@ -33,6 +33,11 @@ export function makePainter(redraw: () => void): Painter {
   return painter ?? new CanvasPainter(document.createElement("canvas"));
 }
 
+/** A painter in memory, for pictures that are kept. */
+export function memoryPainter(): Painter {
+  return new CanvasPainter(document.createElement("canvas"));
+}
+
 /** Whether WebGL is computed by the processor; browsers do not always call that a performance caveat. */
 function isSoftware(gl: WebGL2RenderingContext): boolean {
   const names = gl.getExtension("WEBGL_debug_renderer_info");

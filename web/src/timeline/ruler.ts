@@ -1,12 +1,13 @@
 // The head of the timeline: the overview with the window of the view, and the ruler.
 
 import { lowerBound } from "../data/search_sorted";
-import type { State } from "../store";
-import { context2d } from "./canvas";
+import { measuredPart } from "../compare/alignment";
+import type { Note, State } from "../store";
+import { context2d, type Surface } from "./canvas";
 import type { Theme } from "./colors";
 import { MIN_TICK_DISTANCE_PX } from "./draw";
 import type { Scale } from "./layout";
-import type { Model } from "./model";
+import type { Measured, Model } from "./model";
 import { visibleName } from "../ui/text";
 import { sharedMatches } from "./search";
 import { formatDuration, formatTick, rulerStep } from "./time";
@@ -22,13 +23,39 @@ export interface HeadScene {
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 
 const TICKS_HEIGHT_PX = 25;
+/** More of a note's text is not drawn. */
+const MAX_NOTE_CHARS = 60;
+const MAX_NOTE_PX = 260;
 const MAX_MARKED_MATCHES = 200_000;
 /** The line of launches, which only traces with launches have. */
 const LAUNCHES_HEIGHT_PX = 17;
 
 /** How high the ruler of a trace is. */
-export function rulerHeight({ trace }: Model): number {
+export function rulerHeight(model: Model): number {
+  return measuredTop(model) + (model.measured ? LAUNCHES_HEIGHT_PX : 0);
+}
+
+/** Where the line of what is measured begins: below that of the launches. */
+function measuredTop({ trace }: Model): number {
   return TICKS_HEIGHT_PX + (trace.index.launches.length > 0 ? LAUNCHES_HEIGHT_PX : 0);
+}
+
+/** What the comparison measures of the shown trace, for the ruler. */
+export function measuredText({ comparison, trace }: State): Measured | null {
+  const part = measuredPart(comparison, trace);
+  if (!part || !comparison) return null;
+  return { ...part, text: `compared: ${visibleName(comparison.total.name)}, ${formatDuration(part.to - part.from)}` };
+}
+
+/** How far from a note's flag a press may be. */
+const FLAG_REACH_PX = 7;
+
+/** The note whose flag lies at a place of the ruler. */
+export function noteAt({ notes, trace }: State, { from, quantum }: Scale, x: number, y: number): Note | null {
+  if (y > TICKS_HEIGHT_PX) return null;
+  const away = (note: Note) => Math.abs((note.at - from) / quantum - x);
+  const near = notes.filter((note) => note.trace === trace && away(note) <= FLAG_REACH_PX);
+  return near.sort((a, b) => away(a) - away(b)).at(0) ?? null;
 }
 
 /** The launch that lies at a place of the ruler; -1 where there is none. */
@@ -39,8 +66,8 @@ export function launchAt({ trace }: Model, { from, quantum }: Scale, x: number, 
   return trace.index.launches.findIndex((launch) => time >= launch.begin_ns - slack && time <= launch.end_ns + slack);
 }
 
-/** Draws the ruler: ticks, the chosen period with its length, the launches, and the bookmarks. */
-export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene): void {
+/** Draws the ruler: ticks, the chosen period with its length, the launches, what is measured, and the notes. */
+export function drawRuler(canvas: Surface, scene: HeadScene): void {
   const { theme, scale, state } = scene;
   const all = rulerHeight(scene.model);
   const height = TICKS_HEIGHT_PX;
@@ -49,14 +76,16 @@ export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene): void {
   const place = (time: number) => (time - scale.from) / scale.quantum;
   const step = rulerStep(MIN_TICK_DISTANCE_PX * scale.quantum);
   context.textBaseline = "top";
-  for (let tick = Math.floor(scale.from / step); tick * step <= to; tick++) {
+  // Behind the ends of the trace, where another one may go on, there are no times.
+  const end = Math.min(to, scene.model.trace.duration + step);
+  for (let tick = Math.max(0, Math.floor(scale.from / step)); tick * step <= end; tick++) {
     const x = place(tick * step);
     context.fillStyle = theme.line;
     context.fillRect(Math.round(x), 0, 1, height);
     context.fillStyle = theme.muted;
     context.fillText(formatTick(tick * step, step, Math.max(to, 1)), x + 4, 3);
   }
-  const { range, bookmarks } = state;
+  const { range } = state;
   if (range) {
     const [x0, x1] = [place(range.from), place(range.to)];
     context.fillStyle = theme.accent;
@@ -77,17 +106,57 @@ export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene): void {
   }
   drawMatches(context, scene, height);
   drawLaunches(context, scene);
-  for (const { at, label } of bookmarks) {
+  drawMeasured(context, scene);
+  drawNotes(context, scene);
+}
+
+/** Draws what the comparison measures: from begin to end, with what it is. */
+function drawMeasured(context: CanvasRenderingContext2D, { theme, scale, model }: HeadScene): void {
+  const { measured } = model;
+  if (!measured) return;
+  const place = (time: number) => (time - scale.from) / scale.quantum;
+  const [x0, x1] = [place(measured.from), Math.max(place(measured.to), place(measured.from) + 2)];
+  if (x1 < 0 || x0 > scale.width) return;
+  const top = measuredTop(model);
+  const tall = LAUNCHES_HEIGHT_PX - 3;
+  context.fillStyle = theme.fg;
+  context.fillRect(x0, top + tall / 2, x1 - x0, 1);
+  for (const x of [x0, x1 - 1]) context.fillRect(x, top + 1, 1, tall - 2);
+  const room = context.measureText(measured.text).width;
+  const middle = (Math.max(x0, 0) + Math.min(x1, scale.width)) / 2 - room / 2;
+  const at = Math.min(Math.max(middle, 4), scale.width - room - 4);
+  context.fillStyle = theme.panel;
+  context.fillRect(at - 3, top, room + 6, tall);
+  context.fillStyle = theme.fg;
+  context.fillText(measured.text, at, top + 1);
+}
+
+/** Draws a flag for each note, with so much of its text as has room before the next one. */
+function drawNotes(context: CanvasRenderingContext2D, { theme, scale, state }: HeadScene): void {
+  const place = (time: number) => (time - scale.from) / scale.quantum;
+  const own = state.notes.filter(({ trace }) => trace === state.trace).sort((a, b) => a.at - b.at);
+  own.forEach(({ at, text }, n) => {
     const x = place(at);
-    if (x < -100 || x > scale.width) continue;
+    if (x < -MAX_NOTE_PX || x > scale.width) return;
     context.fillStyle = theme.danger;
     context.beginPath();
     context.moveTo(x - 5, 0);
     context.lineTo(x + 5, 0);
     context.lineTo(x, 9);
     context.fill();
-    context.fillText(label.slice(0, 40), x + 7, 13);
-  }
+    const next = n + 1 < own.length ? place(own[n + 1].at) - 8 : Infinity;
+    const room = Math.min(next - x - 7, MAX_NOTE_PX);
+    let shown = visibleName(text.slice(0, MAX_NOTE_CHARS).replaceAll("\n", " "));
+    if (shown.length < text.length || context.measureText(shown).width > room) {
+      while (shown && context.measureText(`${shown}…`).width > room) shown = shown.slice(0, -1);
+      shown = shown && `${shown}…`;
+    }
+    if (!shown) return;
+    context.fillStyle = theme.panel;
+    context.fillRect(x + 6, 12, context.measureText(shown).width + 3, 12);
+    context.fillStyle = theme.danger;
+    context.fillText(shown, x + 7, 13);
+  });
 }
 
 /** Marks where the search finds something. */
@@ -197,12 +266,7 @@ export function drawOverview(canvas: HTMLCanvasElement, scene: HeadScene, height
   context.strokeRect(x0 + 1, 1, Math.max(x1 - x0 - 2, 2), height - 2);
 }
 
-function begin(
-  canvas: HTMLCanvasElement,
-  { ratio, theme }: HeadScene,
-  width: number,
-  height: number,
-): CanvasRenderingContext2D {
+function begin(canvas: Surface, { ratio, theme }: HeadScene, width: number, height: number): CanvasRenderingContext2D {
   const [wide, tall] = [Math.max(1, Math.round(width * ratio)), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== tall) {
     canvas.width = wide;

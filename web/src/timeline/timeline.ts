@@ -19,9 +19,12 @@ import { Navigator } from "./navigate";
 import { makePainter, type Painter } from "./painter";
 import { drawPath } from "./path";
 import type { Row } from "./rows";
-import { drawOverview, drawRuler, launchAt, rulerHeight } from "./ruler";
+import { offerPicture, type Picture } from "./picture";
+import { drawOverview, drawRuler, type HeadScene, launchAt, measuredText, noteAt, rulerHeight } from "./ruler";
 import { matchFlags } from "./search";
-import { visibleName } from "../ui/text";
+import { boundsOf } from "../compare/alignment";
+import { draftNote, inOrder, nextNumber, noteNear } from "../notes/notes";
+import { counted, visibleName } from "../ui/text";
 import { formatClock, formatDuration, formatMoment, formatWall } from "./time";
 
 /** No zoom shows less than this. */
@@ -33,8 +36,8 @@ const MOMENT_NS = 1e6;
 /** Pinned rows take no more of the height than this. */
 const MAX_PINNED_PART = 0.6;
 const OVERVIEW_HEIGHT_PX = 34;
-/** A bookmark that is no further away is removed, and none is set beside it. */
-const BOOKMARK_REACH_PX = 6;
+/** A numbered note that is no further away is removed, and none is set beside it. */
+const NOTE_REACH_PX = 6;
 
 /** The state of a trace while another one is shown. */
 interface Shown {
@@ -43,13 +46,18 @@ interface Shown {
   scrolled: number;
 }
 
-/** Mounts the timeline in `container`; returns the function that unmounts it. */
-export function mountTimeline(container: HTMLElement, store: Store): () => void {
-  const timeline = new Timeline(container, store);
-  return () => timeline.unmount();
+/** The first timeline of a page has this name for tests. */
+const FIRST = "timeline";
+
+/**
+ * Mounts the timeline in `container`. Of two timelines each has its own store; `shared` is that of the page, and
+ * `name` what tests call it.
+ */
+export function mountTimeline(container: HTMLElement, store: Store, shared = store, name = FIRST): Timeline {
+  return new Timeline(container, store, shared, name);
 }
 
-class Timeline implements TimelineControl {
+export class Timeline implements TimelineControl {
   readonly elements: Elements;
   private readonly navigator = new Navigator(this);
   /** How long each of the last pictures took, ms of the processor. */
@@ -75,17 +83,23 @@ class Timeline implements TimelineControl {
   private found: { query: string; model: Model | null; marks: Marks | null } = { query: "", model: null, marks: null };
   private ownSelection: Selection | null = null;
   private zoomPeriod: Range | null = null;
+  /** Called when the rows were scrolled. */
+  onScroll: (() => void) | null = null;
 
   constructor(
     container: HTMLElement,
     readonly store: Store,
+    private readonly shared: Store,
+    name: string,
   ) {
     this.elements = makeElements();
     const { root, plot, overview, ruler, labels, bar } = this.elements;
     this.current = this.open(store.state.trace);
+    this.model.measured = measuredText(store.state);
     this.painter = makePainter(() => this.request());
-    this.drawing = new Drawing(this.painter, document.createElement("canvas"));
-    plot.prepend(this.painter.canvas, this.drawing.overlay);
+    const overlay = document.createElement("canvas");
+    this.drawing = new Drawing(this.painter, overlay);
+    plot.prepend(this.painter.canvas, overlay);
     overview.append(this.overviewCanvas);
     ruler.append(this.rulerCanvas);
     this.labels = new Labels(
@@ -108,6 +122,11 @@ class Timeline implements TimelineControl {
     ruler.addEventListener("pointerdown", (event) => (pressed = event.offsetX));
     ruler.addEventListener("click", (event) => {
       if (Math.abs(event.offsetX - pressed) > CLICK_MAX_MOVE_PX) return;
+      const note = noteAt(this.store.state, this.scale, event.offsetX, event.offsetY);
+      if (note) {
+        this.store.set({ editing: note });
+        return;
+      }
       const launch = launchAt(this.model, this.scale, event.offsetX, event.offsetY);
       if (launch >= 0) this.select({ kind: "launch", launch }, false);
     });
@@ -124,11 +143,35 @@ class Timeline implements TimelineControl {
       () => sizes.disconnect(),
       () => themes.disconnect(),
       () => scheme.removeEventListener("change", retheme),
-      exposeToTests(this),
+      exposeToTests(this, name, shared),
+      offerPicture(shared, () => this.picture()),
     );
     this.resize();
     this.prepare();
     if (store.state.selection) this.reveal(store.state.selection);
+    if (name === FIRST) this.takePlace();
+  }
+
+  /** Makes the picture that a link or a copy tells of, and tells them of this one. */
+  private takePlace(): void {
+    const { shared, elements } = this;
+    const { firstPlace } = shared;
+    shared.firstPlace = null;
+    if (firstPlace) {
+      for (const [id, open] of firstPlace.folds) this.layout.folds.set(id, open);
+      if (firstPlace.names !== null) elements.root.style.setProperty("--names", `${firstPlace.names}px`);
+      this.layout.rebuild();
+      this.resize();
+      this.scrollTo(firstPlace.scrolled);
+    }
+    const place = () => {
+      const names = /^(\d+)px$/.exec(elements.root.style.getPropertyValue("--names"));
+      return { scrolled: this.scrolled, folds: [...this.layout.folds], names: names && Number(names[1]) };
+    };
+    shared.place = place;
+    this.undo.push(() => {
+      if (shared.place === place) shared.place = null;
+    });
   }
 
   unmount(): void {
@@ -163,9 +206,10 @@ class Timeline implements TimelineControl {
   }
 
   setView(from: number, to: number): void {
-    const duration = Math.max(this.model.trace.duration, 1);
-    const span = Math.min(Math.max(to - from, Math.min(MIN_VIEW_NS, duration)), duration);
-    const begin = Math.min(Math.max(from + (to - from - span) / 2, 0), duration - span);
+    const bounds = boundsOf(this.store.state);
+    const most = bounds.to - bounds.from;
+    const span = Math.min(Math.max(to - from, Math.min(MIN_VIEW_NS, most)), most);
+    const begin = Math.min(Math.max(from + (to - from - span) / 2, bounds.from), bounds.to - span);
     if (begin === this.view.from && begin + span === this.view.to) return;
     this.store.set({ view: { from: begin, to: begin + span } });
   }
@@ -173,8 +217,9 @@ class Timeline implements TimelineControl {
   /** Zooms by `factor` (less than 1: in); `at`, or else the pointer or the middle, stays where it is. */
   zoom(factor: number, at = this.hoverTime ?? (this.view.from + this.view.to) / 2): void {
     const { from, to } = this.view;
-    const duration = Math.max(this.model.trace.duration, 1);
-    const wanted = Math.min(Math.max((to - from) * factor, Math.min(MIN_VIEW_NS, duration)), duration);
+    const bounds = boundsOf(this.store.state);
+    const most = bounds.to - bounds.from;
+    const wanted = Math.min(Math.max((to - from) * factor, Math.min(MIN_VIEW_NS, most)), most);
     const begin = at - ((at - from) / (to - from)) * wanted;
     this.setView(begin, begin + wanted);
   }
@@ -185,12 +230,14 @@ class Timeline implements TimelineControl {
 
   panTo(from: number): void {
     const span = this.view.to - this.view.from;
-    const begin = Math.min(Math.max(from, 0), Math.max(this.model.trace.duration, 1) - span);
+    const bounds = boundsOf(this.store.state);
+    const begin = Math.min(Math.max(from, bounds.from), bounds.to - span);
     this.setView(begin, begin + span);
   }
 
   fit(): void {
-    this.setView(0, Math.max(this.model.trace.duration, 1));
+    const { from, to } = boundsOf(this.store.state);
+    this.setView(from, to);
   }
 
   scrollBy(by: number): void {
@@ -204,6 +251,7 @@ class Timeline implements TimelineControl {
     this.elements.bar.scrollTop = scrolled;
     this.forgetHover();
     this.request();
+    this.onScroll?.();
   }
 
   click(x: number, y: number, asRange: boolean): void {
@@ -231,15 +279,19 @@ class Timeline implements TimelineControl {
     if (period && period.to > period.from) this.store.set({ range: period });
   }
 
-  toggleBookmark(): void {
-    const { bookmarks, selection } = this.store.state;
-    const at = Math.round(
-      periodOf(this.model.trace, selection)?.from ?? this.hoverTime ?? (this.view.from + this.view.to) / 2,
-    );
-    const near = bookmarks.find((one) => Math.abs(one.at - at) < BOOKMARK_REACH_PX * this.scale.quantum);
-    const label = String(1 + bookmarks.reduce((most, one) => Math.max(most, Number(one.label) || 0), 0));
-    this.store.set({ bookmarks: near ? bookmarks.filter((one) => one !== near) : [...bookmarks, { at, label }] });
-    this.say(near ? `Bookmark ${near.label} removed` : `Bookmark ${label} set at ${formatMoment(at)}`);
+  toggleNumber(): void {
+    const { state } = this.store;
+    const { notes } = state;
+    const draft = { ...draftNote(state, this.hoverTime), selection: null };
+    const numbered = notes.filter(({ text }) => /^\d+$/.test(text));
+    const near = noteNear({ ...state, notes: numbered }, draft.at, NOTE_REACH_PX * this.scale.quantum);
+    const text = nextNumber(notes);
+    this.store.set({ notes: near ? notes.filter((one) => one !== near) : inOrder([...notes, { ...draft, text }]) });
+    this.say(near ? `Note ${near.text} removed` : `Note ${text} set at ${formatMoment(draft.at)}`);
+  }
+
+  writeNote(): void {
+    this.store.set({ editing: draftNote(this.store.state, this.hoverTime) });
   }
 
   toggleArrows(): void {
@@ -314,7 +366,7 @@ class Timeline implements TimelineControl {
     const scene = this.scene(state);
     this.drawing.draw(scene);
     this.decorate(scene, state);
-    const head = { model: this.model, state, theme: this.theme, scale: scene.scale, ratio: scene.ratio };
+    const head = this.head(scene, state);
     drawOverview(this.overviewCanvas, head, OVERVIEW_HEIGHT_PX);
     drawRuler(this.rulerCanvas, head);
     const { selection } = state;
@@ -322,6 +374,23 @@ class Timeline implements TimelineControl {
     this.lastDrawn = performance.now();
     this.frameTimes.push(this.lastDrawn - began);
     if (this.frameTimes.length > 2000) this.frameTimes.shift();
+  }
+
+  private head(scene: Scene, state: State): HeadScene {
+    return { model: this.model, state, theme: this.theme, scale: scene.scale, ratio: scene.ratio };
+  }
+
+  /** What is seen, for a file. */
+  picture(): Picture {
+    const { state } = this.store;
+    const scene = this.scene(state);
+    return {
+      scene,
+      head: this.head(scene, state),
+      rulerHeight: rulerHeight(this.model),
+      namesWidth: this.elements.labels.clientWidth,
+      decorate: (context) => this.decorate(scene, state, context),
+    };
   }
 
   private scene(state: State): Scene {
@@ -339,9 +408,8 @@ class Timeline implements TimelineControl {
     };
   }
 
-  /** Periods, bookmarks, arrows, and the selection's outline, above all rows. */
-  private decorate(scene: Scene, state: State): void {
-    const { context } = this.drawing;
+  /** Periods, notes, arrows, and the selection's outline, above all rows. */
+  private decorate(scene: Scene, state: State, context = this.drawing.context): void {
     const { scale, theme, height } = scene;
     const place = (time: number) => (time - scale.from) / scale.quantum;
     for (const period of [state.range, this.zoomPeriod]) {
@@ -361,7 +429,7 @@ class Timeline implements TimelineControl {
       context.fillRect(x1, 0, 1, height);
     }
     context.fillStyle = theme.danger;
-    for (const { at } of state.bookmarks) context.fillRect(place(at), 0, 1, height);
+    for (const { at, trace } of state.notes) if (trace === state.trace) context.fillRect(place(at), 0, 1, height);
     drawPath(context, scene);
     const { drawn, left } = drawArrows(context, scene, this.arrowStep);
     this.elements.note.textContent =
@@ -401,11 +469,14 @@ class Timeline implements TimelineControl {
   private changed(state: State, changed: Set<keyof State>): void {
     // The pointer moves many times a second, and has an element of its own.
     if (changed.size === 1 && changed.has("pointer")) return;
-    if (changed.has("trace")) {
+    if (changed.has("comparison") || changed.has("trace")) {
       this.current = this.open(state.trace);
+      this.model.measured = measuredText(state);
+      this.resize();
+    }
+    if (changed.has("trace")) {
       this.marks = { of: null, marks: null };
       this.model.setTheme(this.elements.root);
-      this.resize();
       this.prepare();
     }
     if (changed.has("path") || changed.has("trace")) this.showPath(state);
@@ -415,7 +486,9 @@ class Timeline implements TimelineControl {
       this.prepare();
     }
     if (changed.has("selection")) {
-      if (state.selection) {
+      // Of two timelines the one whose details show moves the view, and the other one goes with it.
+      if (state.selection && this.shared.state.trace !== state.trace) this.unfold(state.selection);
+      else if (state.selection) {
         this.say(announcement(this.model, state.selection));
         // Who sets the view too has chosen it; else the selection becomes the middle of the picture.
         if (state.selection !== this.ownSelection) this.reveal(state.selection, !changed.has("view"));
@@ -426,6 +499,7 @@ class Timeline implements TimelineControl {
       const { from, to } = state.range;
       this.say(`Period of ${formatDuration(to - from)} chosen, from ${formatMoment(from)}`);
     }
+    if (changed.has("notes")) this.say(`${counted(state.notes.length, "note")} on this page`);
     if (changed.has("view")) {
       this.forgetHover();
       this.corner();
@@ -476,6 +550,12 @@ class Timeline implements TimelineControl {
       const begin = length > span * 0.8 ? box.start - span * 0.1 : (box.start + box.end - span) / 2;
       this.setView(begin, begin + span);
     }
+  }
+
+  /** Opens the row of a selection. */
+  private unfold(selection: Selection): void {
+    const track = "track" in selection ? this.model.trace.track(selection.track) : undefined;
+    if (track && this.layout.unfold(track)) this.resize();
   }
 
   private revealThread(thread: number): void {

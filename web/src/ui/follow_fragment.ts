@@ -1,6 +1,5 @@
 // Keeps the store and the URL's fragment the same.
 
-import type { Trace } from "../data/trace";
 import type { Panel, Store } from "../store";
 import { fromFragment, toFragment } from "./fragment";
 
@@ -8,7 +7,7 @@ import { fromFragment, toFragment } from "./fragment";
 const WRITE_MS = 250;
 
 /** Writes each change of the store into the fragment, and takes a changed fragment into the store. */
-export function followFragment(store: Store, traces: Trace[], first: Panel): () => void {
+export function followFragment(store: Store, first: Panel): () => void {
   let timer = 0;
   let written = location.hash.slice(1);
   const write = () => {
@@ -16,7 +15,7 @@ export function followFragment(store: Store, traces: Trace[], first: Panel): () 
     // Somebody has changed the fragment, and `read` is about to be called: what they asked for counts.
     if (location.hash.slice(1) !== written) return;
     try {
-      history.replaceState(null, "", `#${toFragment(store.state, traces, first)}`);
+      history.replaceState(null, "", `#${toFragment(store.state, first)}`);
     } catch {
       // A browser that does not let a page change its own URL shows the page all the same.
     }
@@ -25,7 +24,7 @@ export function followFragment(store: Store, traces: Trace[], first: Panel): () 
   const read = () => {
     if (location.hash.slice(1) === written) return;
     written = location.hash.slice(1);
-    store.set(fromFragment(location.hash, traces, first));
+    store.set(fromFragment(location.hash, store.state, first));
   };
   const stop = store.subscribe(() => {
     clearTimeout(timer);

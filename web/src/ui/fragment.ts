@@ -3,11 +3,14 @@
 
 import { lowerBound } from "../data/search_sorted";
 import { methodCount } from "../profile/span_source";
+import { alignedAt, boundsOf, firstAlignment, offsetTo, shifted } from "../compare/alignment";
 import type { Trace, Track } from "../data/trace";
+import { MAX_NOTE_CHARS, MAX_NOTES } from "../notes/notes";
 import {
   ALL_ROWS,
-  type Bookmark,
+  type Note,
   type Panel,
+  type Place,
   type Range,
   type RowChoice,
   type Selection,
@@ -16,20 +19,32 @@ import {
 } from "../store";
 import { FIRST_TABLE, parseTableChoice, tableChoiceText } from "../table/choice";
 
+/** Said of two timelines that are aligned at what somebody has chosen. */
+export const CHOSEN = "the chosen row's longest ones";
+const MAX_NAME_CHARS = 200;
 const PANELS: Panel[] = ["timeline", "launches", "why", "screen", "profile", "table", "comparison", "summary"];
 const SORTS: RowChoice["sort"][] = ["activity", "name", "pid", "time"];
 const THEMES: State["theme"][] = ["auto", "light", "dark"];
 
+/** What a page shows, however it is opened. */
+export type Opened = Pick<State, "traces" | "comparison">;
+
 /** The fragment, without `#`. What is as in a page just opened, which shows the panel `first`, is left out. */
-export function toFragment(state: State, traces: Trace[], first: Panel): string {
-  const { trace, view, range, selection, panel, bookmarks, theme, query } = state;
+export function toFragment(state: State, first: Panel, place: Place | null = null): string {
+  const { trace, traces, view, range, selection, panel, notes, theme, query, name } = state;
   const parts = new URLSearchParams();
   if (trace !== traces[0]) parts.set("trace", trace.role);
-  if (view.from > 0 || view.to < trace.duration) parts.set("view", rangeText(view));
+  const bounds = boundsOf(state);
+  if (view.from > bounds.from || view.to < bounds.to) parts.set("view", rangeText(view));
   if (range) parts.set("range", rangeText(range));
   const selected = selection && selectionText(trace, selection);
   if (selected) parts.set("select", selected);
   if (panel !== first) parts.set("panel", panel);
+  const other = traces.find((one) => one !== trace);
+  const selectedThere = other && state.otherSelection && selectionText(other, state.otherSelection);
+  if (selectedThere) parts.set("other", selectedThere);
+  if (state.alignment?.what === CHOSEN) parts.set("align", traces.map((one) => anchorOf(state, one)).join("-"));
+  if (name) parts.set("name", name);
   if (theme !== "auto") parts.set("theme", theme);
   if (query) parts.set("q", query);
   const { sort, filter, pinned, hidden } = state.rows;
@@ -39,25 +54,66 @@ export function toFragment(state: State, traces: Trace[], first: Panel): string 
   if (table) parts.set("table", table);
   for (const id of pinned) parts.append("pin", id);
   for (const id of hidden) parts.append("hide", id);
-  for (const { at, label } of bookmarks) parts.append("mark", `${Math.round(at)} ${label}`);
+  for (const note of notes) {
+    const at = Math.round(note.at);
+    const about = note.selection && selectionText(note.trace, note.selection);
+    if (!about && note.trace === traces[0]) parts.append("mark", `${at} ${note.text}`);
+    else parts.append("note", JSON.stringify([at, note.text, about, note.trace.role]));
+  }
+  if (place) {
+    if (place.scrolled > 0) parts.set("top", String(place.scrolled));
+    if (place.names !== null) parts.set("names", String(place.names));
+    for (const [id, open] of place.folds) parts.append(open ? "open" : "fold", id);
+  }
   return parts.toString();
 }
 
+const anchorOf = ({ alignment }: State, trace: Trace) => Math.round(alignment?.anchors.get(trace) ?? 0);
+
+/** What a fragment tells of a timeline's elements. */
+export function placeFrom(fragment: string): Place | null {
+  const parts = new URLSearchParams(fragment.replace(/^#/, ""));
+  const number = (name: string) => {
+    const text = parts.get(name) ?? "";
+    return /^\d{1,7}$/.test(text) ? Number(text) : null;
+  };
+  const folds = [
+    ...parts.getAll("open").map((id): [string, boolean] => [id, true]),
+    ...parts.getAll("fold").map((id): [string, boolean] => [id, false]),
+  ];
+  const [scrolled, names] = [number("top"), number("names")];
+  return scrolled === null && names === null && folds.length === 0 ? null : { scrolled: scrolled ?? 0, names, folds };
+}
+
 /** The state that a fragment tells. What it does not tell, or what does not fit the trace, is as at the opening. */
-export function fromFragment(fragment: string, traces: Trace[], first: Panel): State {
+export function fromFragment(fragment: string, { traces, comparison }: Opened, first: Panel): State {
   const parts = new URLSearchParams(fragment.replace(/^#/, ""));
   const trace = traces.find(({ role }) => role === parts.get("trace")) ?? traces[0];
+  const anchors = /^(\d{1,16})-(\d{1,16})$/.exec(parts.get("align") ?? "");
+  const alignment =
+    anchors && traces.length > 1
+      ? alignedAt(traces, CHOSEN, [Number(anchors[1]), Number(anchors[2])])
+      : firstAlignment(traces, comparison);
+  const bounds = boundsOf({ trace, traces, alignment });
+  const other = traces.find((one) => one !== trace);
+  const selectedThere = parts.get("other");
   const one = <T extends string>(of: T[], name: string, otherwise: T): T => {
     const value = parts.get(name) as T;
     return of.includes(value) ? value : otherwise;
   };
   const selected = parts.get("select");
   return {
+    traces,
+    comparison,
+    alignment,
+    name: (parts.get("name") ?? "").slice(0, MAX_NAME_CHARS),
     trace,
-    view: parseRange(parts.get("view"), trace) ?? { from: 0, to: Math.max(trace.duration, 1) },
-    range: parseRange(parts.get("range"), trace),
+    view: parseRange(parts.get("view"), bounds) ?? bounds,
+    range: parseRange(parts.get("range"), bounds),
     selection: selected ? parseSelection(trace, selected) : null,
+    otherSelection: other && selectedThere ? parseSelection(other, selectedThere) : null,
     pointer: null,
+    editing: null,
     panel: one(PANELS, "panel", first),
     theme: one(THEMES, "theme", "auto"),
     query: parts.get("q") ?? "",
@@ -70,10 +126,12 @@ export function fromFragment(fragment: string, traces: Trace[], first: Panel): S
       pinned: parts.getAll("pin"),
       hidden: parts.getAll("hide"),
     },
-    bookmarks: parts
-      .getAll("mark")
-      .map(parseBookmark)
-      .filter((mark) => mark !== null),
+    notes: [
+      ...parts.getAll("mark").map((text) => parseMark(traces[0], text)),
+      ...parts.getAll("note").map((text) => parseNote(traces, text)),
+    ]
+      .filter((note) => note !== null)
+      .slice(0, MAX_NOTES),
   };
 }
 
@@ -81,17 +139,37 @@ function rangeText({ from, to }: Range): string {
   return `${Math.round(from)}-${Math.round(to)}`;
 }
 
-function parseRange(text: string | null, trace: Trace): Range | null {
-  const match = /^(\d{1,16})-(\d{1,16})$/.exec(text ?? "");
+function parseRange(text: string | null, bounds: Range): Range | null {
+  const match = /^(-?\d{1,16})-(-?\d{1,16})$/.exec(text ?? "");
   if (!match) return null;
-  const to = Math.min(Number(match[2]), Math.max(trace.duration, 1));
-  const from = Number(match[1]);
+  const to = Math.min(Number(match[2]), bounds.to);
+  const from = Math.max(Number(match[1]), bounds.from);
   return from < to ? { from, to } : null;
 }
 
-function parseBookmark(text: string): Bookmark | null {
+/** A note at a moment of the first trace: the moment, and its text. */
+function parseMark(trace: Trace, text: string): Note | null {
   const match = /^(\d{1,16}) ?([^]*)$/.exec(text);
-  return match && { at: Number(match[1]), label: match[2] };
+  return match && { trace, at: Number(match[1]), text: match[2].slice(0, MAX_NOTE_CHARS), selection: null };
+}
+
+/** A note about a selection, or in another trace. */
+function parseNote(traces: readonly Trace[], text: string): Note | null {
+  const parts = parsedList(text);
+  const trace = traces.find(({ role }) => role === parts?.[3]);
+  const [at, words, about] = parts ?? [];
+  if (!trace || !Number.isSafeInteger(at) || Number(at) < 0 || typeof words !== "string") return null;
+  const selection = typeof about === "string" ? parseSelection(trace, about) : null;
+  return { trace, at: Number(at), text: words.slice(0, MAX_NOTE_CHARS), selection };
+}
+
+function parsedList(text: string): unknown[] | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? (value as unknown[]) : null;
+  } catch {
+    return null;
+  }
 }
 
 /** A selection by names, as JSON of a few strings and numbers; null where it has none. */
@@ -137,14 +215,8 @@ export function selectionText(trace: Trace, selection: Selection): string | null
 
 /** The selection that a text tells; null where the trace has nothing like it. */
 export function parseSelection(trace: Trace, text: string): Selection | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
-  if (!Array.isArray(value)) return null;
-  const parts = value as unknown[];
+  const parts = parsedList(text);
+  if (!parts) return null;
   const [kind] = parts;
   if (kind === "name") return typeof parts[1] === "string" ? { kind, name: parts[1] } : null;
   if (kind === "thread") {
@@ -195,17 +267,12 @@ export function switchTrace(store: Store, trace: Trace, change: Partial<State> =
     store.set(change);
     return;
   }
-  const whole = { from: 0, to: Math.max(trace.duration, 1) };
   const text = state.selection && selectionText(state.trace, state.selection);
-  const selection = text ? parseSelection(trace, text) : null;
-  store.set({
-    trace,
-    view: whole,
-    range: null,
-    selection,
-    bookmarks: [],
-    rows: ALL_ROWS,
-    table: FIRST_TABLE,
-    ...change,
-  });
+  const selection = state.otherSelection ?? (text ? parseSelection(trace, text) : null);
+  const by = offsetTo(state, trace);
+  const view = shifted(state.view, by);
+  const range = state.range && shifted(state.range, by);
+  const { sort, filter } = state.rows;
+  const rows = { ...ALL_ROWS, sort, filter };
+  store.set({ trace, view, range, selection, otherSelection: state.selection, rows, table: FIRST_TABLE, ...change });
 }

@@ -6,6 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Store } from "../store";
 import { sharedMatches } from "../timeline/search";
 import { counted } from "./text";
+import { isTyping } from "./typing";
 import { useStore } from "./use_store";
 
 /** Matches are counted when the typing rests. */
@@ -32,8 +33,7 @@ export function Search({ store, field }: { store: Store; field: RefObject<HTMLIn
   // Outside of fields the keys n and N go from match to match.
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      const isText = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-      if (isText || event.ctrlKey || event.metaKey || event.altKey || event.key.toLowerCase() !== "n") return;
+      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || event.key.toLowerCase() !== "n") return;
       go(event.shiftKey);
       event.preventDefault();
     };
