@@ -42,16 +42,15 @@ export interface AppProps {
 const ROLES = { trace: "trace", new: "new", old: "old" };
 
 export function App({ store, first, generator }: AppProps) {
-  const { trace, traces, comparison, panel, theme, name, profiled: asked } = useStore(
-    store,
-    "trace",
-    "traces",
-    "comparison",
-    "panel",
-    "theme",
-    "name",
-    "profiled",
-  );
+  const {
+    trace,
+    traces,
+    comparison,
+    panel,
+    theme,
+    name,
+    profiled: asked,
+  } = useStore(store, "trace", "traces", "comparison", "panel", "theme", "name", "profiled");
   const search = useRef<HTMLInputElement>(null);
   const rowFilter = useRef<HTMLInputElement>(null);
   /** The timeline's part of the height; null: a comparison takes what it needs. */
