@@ -417,14 +417,10 @@ impl ReportReader<'_, '_> {
             tables.modules.len() as u32 - 1
         });
         let path = &tables.modules[module as usize].path;
-        let kind = if INTERPRETED_OR_JIT.contains(&execution) {
-            FrameKind::Java
-        } else if path.starts_with("[kernel") || path.ends_with(".ko") {
-            FrameKind::Kernel
-        } else {
-            FrameKind::Native
-        };
-        let name = String::from_utf8_lossy(symbol.copied().unwrap_or(&[]));
+        let symbol = symbol.copied().unwrap_or(&[]);
+        let is_java = INTERPRETED_OR_JIT.contains(&execution);
+        let kind = if is_java { FrameKind::Java } else { FrameKind::of_code(path, symbol) };
+        let name = String::from_utf8_lossy(symbol);
         let frame = self.frames.intern(tables, &readable(&name), module, kind, address);
         self.entries.insert(entry, frame);
         frame

@@ -18,6 +18,7 @@ use super::source::ProfileSource;
 use crate::art::{MappedMethod, Mapping, MappingError};
 use crate::console::printable;
 use crate::formats::art_method::{Method, TracedThread};
+use crate::formats::samples::is_kernel_file;
 use crate::text::file_name;
 
 /// The names of a trace's methods and threads.
@@ -84,8 +85,11 @@ impl<'t, 'a> TraceNames<'t, 'a> {
     /// The package of the method's class; `(default)` if the class has none.
     pub(super) fn package(&self, method: u32) -> String {
         if let Some(native) = self.method(method).filter(|found| is_native(found)) {
-            let is_kernel = native.file.starts_with("[kernel") || native.file.ends_with(".ko");
-            return if is_kernel { "(kernel)".to_owned() } else { "(native code)".to_owned() };
+            return if is_kernel_file(&native.file) {
+                "(kernel)".to_owned()
+            } else {
+                "(native code)".to_owned()
+            };
         }
         match self.class(method).rsplit_once('.') {
             Some((package, _)) => package.to_owned(),

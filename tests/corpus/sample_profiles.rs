@@ -164,22 +164,48 @@ fn a_report_of_simpleperf_has_the_sums_of_its_published_proto() {
             .collect();
         threads.sort_unstable();
         assert_eq!(serde_json::to_value(&threads).unwrap(), want["threads"], "{name}");
-        let functions = want["functions"].as_object().unwrap().iter();
-        for (event, functions) in functions.filter(|(event, _)| !off_cpu.contains(event)) {
-            let args = ["--event", event];
-            let found = rows_of(&path, &args);
-            let functions: BTreeMap<String, [u64; 2]> = serde_json::from_value(functions.clone()).unwrap();
+        let ways = want["sums"].as_object().unwrap().iter();
+        let all = ways.flat_map(|(way, events)| {
+            events.as_object().unwrap().iter().map(move |(event, sums)| (way, event, sums))
+        });
+        let mut compared = 0;
+        for (way, event, sums) in all.filter(|(_, event, _)| !off_cpu.contains(event)) {
+            let args = ["--event", event, "--by", way];
+            let mut found = rows_of(&path, &args);
+            // Threads of one name are told apart by their ids.
+            for row in found.iter_mut().filter(|_| way == "thread") {
+                let is_id = |id: &str| id.bytes().all(|byte| byte.is_ascii_digit());
+                if let Some((name, id)) = row.0.trim_end_matches(')').rsplit_once(" (")
+                    && is_id(id)
+                {
+                    row.0 = name.to_owned();
+                }
+            }
+            let mut ours: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+            for (name, own, with_callees) in found {
+                let sums = ours.entry(name).or_default();
+                sums[0] += own;
+                sums[1] += with_callees;
+            }
+            ours.retain(|_, sums| *sums != [0, 0]);
+            let sums: BTreeMap<String, [u64; 2]> = serde_json::from_value(sums.clone()).unwrap();
+            // Two files may have a function of one name: then the profile names it with its file.
+            let is_whole = |name: &str| way != "method" || ours.contains_key(name);
+            for (row, figures) in sums.iter().filter(|(row, _)| is_whole(row)) {
+                assert_eq!(ours.get(row), Some(figures), "{name}, {event} by {way}: {row}");
+                compared += 1;
+            }
             for figure in 0..2 {
-                let mut top: Vec<(u64, &str)> =
-                    functions.iter().map(|(name, figures)| (figures[figure], name.as_str())).collect();
-                top.sort_by(|a, b| b.cmp(a));
-                let mut ours: Vec<(u64, &str)> =
-                    found.iter().map(|row| ([row.1, row.2][figure], row.0.as_str())).collect();
-                ours.sort_by(|a, b| b.cmp(a));
-                top.truncate(20);
-                ours.truncate(20);
-                assert_eq!(ours, top, "{name}, {event}");
+                let top = |sums: &BTreeMap<String, [u64; 2]>| {
+                    let mut top: Vec<(u64, String)> =
+                        sums.iter().map(|(name, figures)| (figures[figure], name.clone())).collect();
+                    top.sort_by(|a, b| b.cmp(a));
+                    top.truncate(20);
+                    top
+                };
+                assert_eq!(top(&ours), top(&sums), "{name}, {event} by {way}");
             }
         }
+        assert!(compared > 500, "{name}: {compared} rows");
     }
 }

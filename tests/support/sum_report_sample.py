@@ -1,7 +1,8 @@
 """Adds up a report of simpleperf by its published proto (system/extras, simpleperf/cmd_report_sample.proto).
 
 usage: sum_report_sample.py FILE: prints one line of JSON: samples and their events by event type, samples by thread with its
-process and name, lost samples, and for each event type the functions by `[own events, with callees]`.
+process and name, lost samples, and for each event type the functions, the libraries and classes, the packages and the
+threads by `[own events, with callees]`.
 """
 
 import collections
@@ -32,6 +33,7 @@ MESSAGES = {
         ("vaddr_in_file", 1, UINT64, False),
         ("file_id", 2, UINT32, False),
         ("symbol_id", 3, INT32, False),
+        ("execution_type", 4, INT32, False),
     ],
     "LostSituation": [("sample_count", 1, UINT64, False), ("lost_count", 2, UINT64, False)],
     "File": [("id", 1, UINT32, False), ("path", 2, STRING, False), ("symbol", 3, STRING, True)],
@@ -74,7 +76,9 @@ meta = next((r.meta_info for r in all_records if r.HasField("meta_info")), None)
 lost = sum(r.lost.lost_count for r in all_records if r.HasField("lost"))
 events = collections.defaultdict(lambda: [0, 0])
 by_thread = collections.Counter()
-functions = collections.defaultdict(lambda: collections.defaultdict(lambda: [0, 0]))
+WAYS = ("method", "class", "package", "thread")
+sums = {way: collections.defaultdict(lambda: collections.defaultdict(lambda: [0, 0])) for way in WAYS}
+COMPILED = (".oat", ".odex", ".dex", ".vdex", ".jar", ".apk")
 
 
 def name(entry):
@@ -82,6 +86,18 @@ def name(entry):
     if entry.symbol_id >= 0:
         return file.symbol[entry.symbol_id]
     return f"{file.path.rsplit('/')[-1]}+0x{entry.vaddr_in_file:x}"
+
+
+def place(entry):
+    """The library or class, and the package."""
+    path, symbol = files[entry.file_id].path, name(entry)
+    is_compiled = path.endswith(COMPILED) or "jit-cache" in path
+    is_java = entry.symbol_id >= 0 and "." in symbol and "(" not in symbol and not symbol.startswith("_Z")
+    if entry.execution_type or (is_java and is_compiled):
+        owner = symbol.rpartition(".")[0]
+        return owner, owner.rpartition(".")[0] or "(default)"
+    is_kernel = path.startswith("[kernel") or path.endswith(".ko")
+    return path.rsplit("/")[-1], "(kernel)" if is_kernel else "(native code)"
 
 
 for record in all_records:
@@ -93,18 +109,25 @@ for record in all_records:
     events[event][1] += sample.event_count
     by_thread[sample.thread_id] += 1
     # The innermost function comes first.
-    names = [name(entry) for entry in sample.callchain]
-    if names:
-        functions[event][names[0]][0] += sample.event_count
-    for each in set(names):
-        functions[event][each][1] += sample.event_count
+    places = [place(entry) for entry in sample.callchain]
+    thread = threads[sample.thread_id][1]
+    for way, names in (
+        ("method", [name(entry) for entry in sample.callchain]),
+        ("class", [owner for owner, _ in places]),
+        ("package", [package for _, package in places]),
+        ("thread", [thread]),
+    ):
+        if names:
+            sums[way][event][names[0]][0] += sample.event_count
+        for each in set(names):
+            sums[way][event][each][1] += sample.event_count
 print(
     json.dumps(
         {
             "events": events,
             "threads": [[tid, *threads[tid], count] for tid, count in sorted(by_thread.items())],
             "lost": lost,
-            "functions": functions,
+            "sums": sums,
         }
     )
 )

@@ -4,9 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::columns::{GeckoColumn, GeckoTable, index};
 use crate::formats::json::{JsonText, Value, elements, float, members_of_cut};
-use crate::formats::samples::{
-    FrameIndex, FrameKind, NO_STACK, SampleModule, SampleTables, is_java_method, readable,
-};
+use crate::formats::samples::{FrameIndex, FrameKind, NO_STACK, SampleModule, SampleTables, readable};
 
 /// The kind of the samples' weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -296,8 +294,7 @@ fn kind_of(category: &str, path: &str, name: &str) -> FrameKind {
     match category {
         "Kernel" => FrameKind::Kernel,
         "Java" | "DEX" | "OAT" | "JIT" if is_method_name(name) => FrameKind::Java,
-        _ if is_java_method(path, name.as_bytes()) => FrameKind::Java,
-        _ => FrameKind::Native,
+        _ => FrameKind::of_code(path, name.as_bytes()),
     }
 }
 

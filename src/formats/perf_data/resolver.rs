@@ -13,9 +13,7 @@ use rustc_hash::FxHashMap;
 use super::bytes::Bytes;
 use super::features::{FileSymbols, FileType};
 use super::records::RawSample;
-use crate::formats::samples::{
-    FrameIndex, FrameKind, KERNEL_PATH, SampleModule, SampleTables, is_java_method, readable,
-};
+use crate::formats::samples::{FrameIndex, FrameKind, KERNEL_PATH, SampleModule, SampleTables, readable};
 
 /// Parts of the names of files that simpleperf makes for the symbols of methods that were compiled while they
 /// ran: by the app, and by the process that apps are forked from.
@@ -26,6 +24,8 @@ const JIT_ZYGOTE_FILE: &str = "jit_zygote_cache:";
 const FIRST_MARK: u64 = -4095i64 as u64;
 /// The marks before the frames of the kernel and of its guests.
 const KERNEL_MARKS: [u64; 3] = [-32i64 as u64, -128i64 as u64, -2176i64 as u64];
+/// The marks before the frames of programs, and of what runs in guests. The second is of Linux 6.19.
+const OTHER_MARKS: [u64; 4] = [-512i64 as u64, -640i64 as u64, -2048i64 as u64, -2560i64 as u64];
 
 /// The part of a record's `misc` that says where the processor was, and its values for a kernel.
 const CPU_MODE: u16 = 7;
@@ -57,7 +57,9 @@ struct StackEntry {
 pub(super) struct Resolver {
     pub spaces: AddressSpaces,
     is_big_endian: bool,
-    is_simpleperf: bool,
+    pub is_simpleperf: bool,
+    /// Call chains with a number that is neither an address nor a mark.
+    pub corrupt_chains: u64,
     files: Vec<FileSymbols>,
     file_by_path: FxHashMap<String, usize>,
     build_ids: FxHashMap<String, String>,
@@ -66,7 +68,8 @@ pub(super) struct Resolver {
     file_of_module: Vec<Option<usize>>,
     frames: FrameIndex,
     by_address: FxHashMap<(u64, u64, bool), (u32, FrameRole)>,
-    stacks: FxHashMap<(u64, u64), u32>,
+    /// By number of a chain: its stack, and the version of the process's maps that it holds for.
+    stacks: Vec<(u64, u32)>,
     /// The modules of methods in DEX files, by the methods' names.
     java_methods: FxHashMap<Vec<u8>, String>,
     entries: Vec<StackEntry>,
@@ -83,6 +86,7 @@ impl Resolver {
             spaces: AddressSpaces::default(),
             is_big_endian,
             is_simpleperf,
+            corrupt_chains: 0,
             files: Vec::new(),
             file_by_path: FxHashMap::default(),
             build_ids: build_ids.into_iter().map(|(path, id)| (kernel_path(&path).to_owned(), id)).collect(),
@@ -90,7 +94,7 @@ impl Resolver {
             file_of_module: Vec::new(),
             frames: FrameIndex::default(),
             by_address: FxHashMap::default(),
-            stacks: FxHashMap::default(),
+            stacks: Vec::new(),
             java_methods: FxHashMap::default(),
             entries: Vec::new(),
         };
@@ -142,12 +146,12 @@ impl Resolver {
         module
     }
 
-    /// The stack of a sample as far as it is known. In a short loop over samples the processor looks several
-    /// up at a time.
+    /// The stack of a sample as far as it is known. `chain` is the number of the sample's chain. In a short
+    /// loop over samples the processor looks several up at a time.
     #[inline]
-    pub(super) fn known_stack(&mut self, sample: &RawSample<'_>, hash: StackHash) -> Option<u32> {
-        let version = self.spaces.version(sample.pid);
-        self.stacks.get(&hash.of_version(version)).copied()
+    pub(super) fn known_stack(&mut self, sample: &RawSample<'_>, chain: u32) -> Option<u32> {
+        let (version, stack) = *self.stacks.get(chain as usize)?;
+        (version == self.spaces.version(sample.pid)).then_some(stack)
     }
 
     /// The stack of a sample, of which [`Resolver::known_stack`] did not know it.
@@ -156,18 +160,20 @@ impl Resolver {
         tables: &mut SampleTables,
         misc: u16,
         sample: &RawSample<'_>,
-        hash: StackHash,
+        chain: u32,
     ) -> u32 {
-        let version = self.spaces.version(sample.pid);
-        let key = hash.of_version(version);
-        match self.stacks.get(&key) {
-            Some(stack) => *stack,
-            None => {
-                let stack = self.new_stack(tables, misc, sample, version);
-                self.stacks.insert(key, stack);
-                stack
-            }
+        if let Some(stack) = self.known_stack(sample, chain) {
+            return stack;
         }
+        let version = self.spaces.version(sample.pid);
+        let stack = self.new_stack(tables, misc, sample, version);
+        let at = chain as usize;
+        if at >= self.stacks.len() {
+            // No process has the version 0.
+            self.stacks.resize(at + 1, (0, 0));
+        }
+        self.stacks[at] = (version, stack);
+        stack
     }
 
     #[cold]
@@ -183,7 +189,15 @@ impl Resolver {
         let mut in_kernel = KERNEL_MODES.contains(&(misc & CPU_MODE));
         let mut is_exact = true;
         let mut chain = Bytes::new(sample.chain, self.is_big_endian);
-        let addresses: Vec<u64> = std::iter::from_fn(|| chain.u64()).collect();
+        let mut addresses: Vec<u64> = std::iter::from_fn(|| chain.u64()).collect();
+        let is_corrupt = |address: &u64| {
+            *address >= FIRST_MARK && !KERNEL_MARKS.contains(address) && !OTHER_MARKS.contains(address)
+        };
+        // A program that keeps no frame pointers may lead the kernel anywhere. perf drops such a chain, too.
+        if !self.is_simpleperf && addresses.iter().any(is_corrupt) {
+            self.corrupt_chains += 1;
+            addresses.clear();
+        }
         // The kernel gives the sample's own address also as the first of the chain.
         let first = addresses.iter().find(|address| **address < FIRST_MARK);
         if first.is_none_or(|first| *first != sample.ip && sample.ip != 0) {
@@ -335,8 +349,7 @@ fn is_jit_file(path: &str) -> bool {
 }
 
 fn kind_of(path: &str, place: &ResolvedAddress) -> FrameKind {
-    let is_java = place.role.is_java || is_java_method(path, &place.symbol);
-    if is_java { FrameKind::Java } else { FrameKind::Native }
+    if place.role.is_java { FrameKind::Java } else { FrameKind::of_code(path, &place.symbol) }
 }
 
 /// Hides the code of ART beside frames of Java. `entries` are innermost first.
@@ -382,8 +395,9 @@ fn hide_entries_into_jit(entries: &mut Vec<StackEntry>) {
     });
 }
 
-/// A number of 128 bits for the addresses of a sample. Samples with equal numbers have the same addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A number of 128 bits for the process and the addresses of a sample. Samples with equal numbers have the same
+/// ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct StackHash(u64, u64);
 
 impl StackHash {
@@ -399,7 +413,7 @@ impl StackHash {
     /// The number of a sample whose record has this `misc`.
     #[inline]
     pub(super) fn new(misc: u16, sample: &RawSample<'_>) -> StackHash {
-        let mode = u64::from(misc & CPU_MODE);
+        let mode = u64::from(misc & CPU_MODE) | u64::from(sample.pid) << 3;
         let mut hash = StackHash(
             StackHash::fold(mode ^ StackHash::A, sample.ip ^ StackHash::B),
             StackHash::fold(mode.rotate_left(32) ^ StackHash::B, sample.ip ^ StackHash::A),
@@ -413,12 +427,20 @@ impl StackHash {
         let len = sample.chain.len() as u64;
         StackHash(StackHash::fold(hash.0 ^ len, StackHash::B), StackHash::fold(hash.1 ^ len, StackHash::A))
     }
+}
 
-    /// The key of the stack where the addresses mean what they did at this version of the process's maps.
+/// Numbers for the chains of samples. Samples with the same process and the same addresses have one number.
+#[derive(Debug, Default)]
+pub(super) struct ChainNumbers {
+    known: FxHashMap<StackHash, u32>,
+}
+
+impl ChainNumbers {
+    /// The number of a sample's chain.
     #[inline]
-    fn of_version(self, version: u64) -> (u64, u64) {
-        let second = StackHash::fold(self.1 ^ version.rotate_left(32), StackHash::B);
-        (StackHash::fold(self.0 ^ version, StackHash::A), second)
+    pub(super) fn of(&mut self, hash: StackHash) -> u32 {
+        let next = self.known.len() as u32;
+        *self.known.entry(hash).or_insert(next)
     }
 }
 

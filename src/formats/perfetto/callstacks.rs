@@ -2,18 +2,21 @@
 //!
 //! A sequence interns texts, mappings, frames and callstacks until it clears its state
 //! (protos/perfetto/trace/profiling/profile_common.proto). What `traceconv symbolize` found out about
-//! addresses stands in packets of its own, which may come last (`ModuleSymbols`).
+//! addresses stands in packets of its own, which may come last (`ModuleSymbols`). A stack sample may have its
+//! functions in itself (`InlineCallstack`).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::deobfuscation::PackageMappings;
 use super::fields::{
-    address_symbols, callstack, frame, frame_kind, interned_data, interned_string, line, mapping,
-    module_symbols,
+    address_symbols, callstack, frame, frame_kind, inline_callstack, inline_callstack_frame, interned_data,
+    interned_string, line, mapping, module_symbols,
 };
 use super::track_clocks::number;
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
 use crate::formats::samples::{
-    FrameIndex, FrameKind, KERNEL_PATH, NO_STACK, SampleModule, SampleTables, is_java_method, readable,
+    FrameIndex, FrameKind, KERNEL_PATH, NO_STACK, SampleModule, SampleTables, readable,
 };
 
 /// The path of the kernel's mapping in Perfetto's traces.
@@ -76,6 +79,7 @@ impl<'a> InternedCallstacks<'a> {
 #[derive(Default)]
 pub(super) struct CallstackResolver<'a> {
     symbols: AddressTable<'a>,
+    mappings: PackageMappings<'a>,
     frames: FrameIndex,
     modules: HashMap<SampleModule, u32>,
     /// Callstacks, frames and mappings that are named by an id that the sequence has not interned.
@@ -83,9 +87,10 @@ pub(super) struct CallstackResolver<'a> {
 }
 
 impl<'a> CallstackResolver<'a> {
-    /// A resolver that names addresses as these messages `ModuleSymbols` do.
-    pub(super) fn new(module_symbols: &[&'a [u8]]) -> CallstackResolver<'a> {
-        let mut resolver = CallstackResolver::default();
+    /// A resolver that names addresses as these messages `ModuleSymbols` do, and restores the names of
+    /// methods by `mappings`.
+    pub(super) fn new(module_symbols: &[&'a [u8]], mappings: PackageMappings<'a>) -> CallstackResolver<'a> {
+        let mut resolver = CallstackResolver { mappings, ..CallstackResolver::default() };
         module_symbols.iter().for_each(|message| resolver.symbols.learn(message));
         resolver
     }
@@ -121,6 +126,20 @@ impl<'a> CallstackResolver<'a> {
         stack
     }
 
+    /// The stack of an `InlineCallstack`, whose frames come outermost first.
+    pub(super) fn inline_stack(&mut self, tables: &mut SampleTables, message: &[u8]) -> u32 {
+        let module = self.module_index(tables, SampleModule::default());
+        let mut stack = NO_STACK;
+        for (_, frame) in fields(message).filter(|(n, _)| *n == inline_callstack::FRAMES) {
+            let name = last_value(frame.bytes(), inline_callstack_frame::FUNCTION_NAME);
+            let name = String::from_utf8_lossy(name.map_or(&[][..], WireValue::bytes));
+            let name = self.mappings.real_name("", &name).map_or(name, Cow::Owned);
+            let frame = self.frames.intern(tables, &readable(&name), module, FrameKind::Native, 0);
+            stack = tables.stacks.child(stack, frame);
+        }
+        stack
+    }
+
     /// The functions of an interned frame, the outermost first: one, or those that were inlined there.
     fn frames(
         &mut self,
@@ -140,15 +159,16 @@ impl<'a> CallstackResolver<'a> {
         let kind = match number(message, frame::KIND) {
             Some(frame_kind::KERNEL) => FrameKind::Kernel,
             Some(frame_kind::INTERPRETED | frame_kind::JIT) => FrameKind::Java,
-            _ if path == KERNEL_PATH => FrameKind::Kernel,
-            _ if is_java_method(path, stated) => FrameKind::Java,
-            _ => FrameKind::Native,
+            _ => FrameKind::of_code(path, stated),
         };
         let found = if stated.is_empty() { self.symbols.find(path, build_id, address) } else { None };
         let names: &[&[u8]] = found.unwrap_or(std::slice::from_ref(&stated));
         let mut out = Vec::new();
         for name in names {
             let name = String::from_utf8_lossy(name);
+            let path = &tables.modules[module as usize].path;
+            let real = (kind == FrameKind::Java).then(|| self.mappings.real_name(path, &name)).flatten();
+            let name = real.map_or(name, Cow::Owned);
             out.push(self.frames.intern(tables, &readable(&name), module, kind, address));
         }
         out
@@ -173,12 +193,16 @@ impl<'a> CallstackResolver<'a> {
                 has_offsets: false,
             }
         });
-        let index = *self.modules.entry(module).or_insert_with_key(|module| {
-            tables.modules.push(module.clone());
-            tables.modules.len() as u32 - 1
-        });
+        let index = self.module_index(tables, module);
         interned.modules.insert(id, index);
         index
+    }
+
+    fn module_index(&mut self, tables: &mut SampleTables, module: SampleModule) -> u32 {
+        *self.modules.entry(module).or_insert_with_key(|module| {
+            tables.modules.push(module.clone());
+            tables.modules.len() as u32 - 1
+        })
     }
 }
 

@@ -70,20 +70,39 @@ impl SampleModule {
 /// The path of the kernel itself.
 pub(crate) const KERNEL_PATH: &str = "[kernel.kallsyms]";
 
+/// Whether a file is the kernel or one of its modules.
+pub(crate) fn is_kernel_file(path: &str) -> bool {
+    path.starts_with("[kernel") || path.ends_with(".ko")
+}
+
 /// Whether a symbol of a file is a method of Java: the file holds compiled methods, or their DEX code, and
 /// the name is not that of a function of C++.
-pub(crate) fn is_java_method(path: &str, symbol: &[u8]) -> bool {
+fn is_java_method(path: &str, symbol: &[u8]) -> bool {
     const COMPILED: [&str; 6] = [".oat", ".odex", ".dex", ".vdex", ".jar", ".apk"];
     let is_method = symbol.contains(&b'.') && !symbol.contains(&b'(') && !symbol.starts_with(b"_Z");
     is_method && (COMPILED.iter().any(|end| path.ends_with(end)) || path.contains(JIT_MEMORY))
+}
+
+impl FrameKind {
+    /// The owner of a file's code, where the recording does not state it. The symbol is empty where it is not
+    /// known.
+    pub(crate) fn of_code(path: &str, symbol: &[u8]) -> FrameKind {
+        if is_kernel_file(path) {
+            FrameKind::Kernel
+        } else if is_java_method(path, symbol) {
+            FrameKind::Java
+        } else {
+            FrameKind::Native
+        }
+    }
 }
 
 /// A part of the name of the memory to which ART compiles methods while they run.
 const JIT_MEMORY: &str = "jit-cache";
 
 /// The types of a Perfetto trace's packets that are read as samples.
-pub(crate) const PACKETS_OF_SAMPLES: [&str; 3] =
-    ["perf_sample", "streaming_profile_packet", "module_symbols"];
+pub(crate) const PACKETS_OF_SAMPLES: [&str; 5] =
+    ["perf_sample", "streaming_profile_packet", "stack_sample", "module_symbols", "deobfuscation_mapping"];
 
 /// The event type whose samples simpleperf's `--trace-offcpu` takes where a thread stops running.
 pub(crate) const SCHED_SWITCH: &str = "sched:sched_switch";
@@ -307,7 +326,8 @@ impl SampleCollector {
         }
     }
 
-    fn push(&mut self, sample: Sample, sink: &mut dyn SampleSink) -> io::Result<()> {
+    /// Counts a sample whose period is known, and passes it on.
+    pub(crate) fn push(&mut self, sample: Sample, sink: &mut dyn SampleSink) -> io::Result<()> {
         let SampleReading { tables, report, .. } = &mut self.reading;
         let event = &mut tables.events[sample.event as usize];
         event.samples += 1;
