@@ -224,7 +224,8 @@ impl<'m> Mapping<'m> {
         let real = self.class(class)?;
         let part = self.method_lines(class, method)?;
         let mapper = ProguardMapper::new(ProguardMapping::new(&part));
-        let method = mapper.remap_method(class, method).map_or(method, |(_, real)| real);
+        // A method that R8 moved from another class has the name of that class.
+        let (real, method) = mapper.remap_method(class, method).unwrap_or((real, method));
         Some(format!("{real}.{method}"))
     }
 

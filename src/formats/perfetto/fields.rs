@@ -36,6 +36,7 @@ pub(crate) mod trace_packet {
     pub(crate) const TRACE_PACKET_DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
     pub(crate) const MODULE_SYMBOLS: u32 = 61;
+    pub(crate) const DEOBFUSCATION_MAPPING: u32 = 64;
     pub(crate) const PERF_SAMPLE: u32 = 66;
     pub(crate) const GPU_MEM_TOTAL_EVENT: u32 = 71;
     pub(crate) const FRAME_TIMELINE_EVENT: u32 = 76;
@@ -44,6 +45,7 @@ pub(crate) mod trace_packet {
     pub(crate) const MACHINE_ID: u32 = 98;
     pub(crate) const TRACE_ATTRIBUTES: u32 = 126;
     pub(crate) const ZSTD_COMPRESSED_PACKETS: u32 = 133;
+    pub(crate) const STACK_SAMPLE: u32 = 135;
 }
 
 /// `BatteryCounters`.
@@ -439,6 +441,9 @@ pub(crate) mod interned_data {
     pub(crate) const MAPPING_PATHS: u32 = 17;
     pub(crate) const MAPPINGS: u32 = 19;
     pub(crate) const KERNEL_SYMBOLS: u32 = 26;
+    pub(crate) const STACK_SAMPLE_TASK_CONTEXTS: u32 = 48;
+    pub(crate) const STACK_SAMPLE_EXECUTION_CONTEXTS: u32 = 49;
+    pub(crate) const STACK_SAMPLE_COUNTER_DESCRIPTORS: u32 = 50;
 }
 
 /// `Callstack`.
@@ -488,6 +493,7 @@ pub(crate) mod perf_sample {
     pub(crate) const TID: u32 = 3;
     pub(crate) const CALLSTACK_IID: u32 = 4;
     pub(crate) const TIMEBASE_COUNT: u32 = 6;
+    pub(crate) const FOLLOWER_COUNTS: u32 = 7;
     pub(crate) const UNWIND_ERROR: u32 = 16;
     pub(crate) const KERNEL_RECORDS_LOST: u32 = 17;
     pub(crate) const SAMPLE_SKIPPED_REASON: u32 = 18;
@@ -497,6 +503,12 @@ pub(crate) mod perf_sample {
 /// `PerfSampleDefaults`.
 pub(crate) mod perf_sample_defaults {
     pub(crate) const TIMEBASE: u32 = 1;
+    pub(crate) const FOLLOWERS: u32 = 4;
+}
+
+/// `FollowerEvent`.
+pub(crate) mod follower_event {
+    pub(crate) const NAME: u32 = 4;
 }
 
 /// `PerfEvents.Timebase`.
@@ -518,6 +530,78 @@ pub(crate) mod perf_events_tracepoint {
 pub(crate) mod streaming_profile_packet {
     pub(crate) const CALLSTACK_IID: u32 = 1;
     pub(crate) const TIMESTAMP_DELTA_US: u32 = 2;
+}
+
+/// `StackSample`.
+pub(crate) mod stack_sample {
+    pub(crate) const TASK_CONTEXT: u32 = 1;
+    pub(crate) const TASK_CONTEXT_IID: u32 = 2;
+    pub(crate) const EXECUTION_CONTEXT: u32 = 3;
+    pub(crate) const EXECUTION_CONTEXT_IID: u32 = 4;
+    pub(crate) const CALLSTACK: u32 = 5;
+    pub(crate) const CALLSTACK_IID: u32 = 6;
+    pub(crate) const UNWIND_ERROR: u32 = 7;
+    pub(crate) const UNWIND_ERROR_IID: u32 = 8;
+    pub(crate) const PRIMARY_DESCRIPTOR: u32 = 9;
+    pub(crate) const PRIMARY_DESCRIPTOR_IID: u32 = 10;
+    pub(crate) const PRIMARY_WEIGHT: u32 = 11;
+}
+
+/// `StackSample.TaskContext`.
+pub(crate) mod stack_sample_task_context {
+    pub(crate) const IID: u32 = 1;
+    pub(crate) const PID: u32 = 2;
+    pub(crate) const TID: u32 = 3;
+}
+
+/// `StackSample.ExecutionContext`.
+pub(crate) mod stack_sample_execution_context {
+    pub(crate) const IID: u32 = 1;
+    pub(crate) const CPU: u32 = 2;
+}
+
+/// `StackSample.CounterDescriptor`.
+pub(crate) mod stack_sample_counter_descriptor {
+    pub(crate) const IID: u32 = 1;
+    pub(crate) const NAME: u32 = 2;
+    pub(crate) const UNIT: u32 = 3;
+    pub(crate) const UNIT_STR: u32 = 4;
+    pub(crate) const UNIT_MULTIPLIER: u32 = 5;
+}
+
+/// `StackSampleDefaults`.
+pub(crate) mod stack_sample_defaults {
+    pub(crate) const SOURCE: u32 = 1;
+    pub(crate) const PRIMARY_DESCRIPTOR: u32 = 2;
+}
+
+/// `InlineCallstack`.
+pub(crate) mod inline_callstack {
+    pub(crate) const FRAMES: u32 = 1;
+}
+
+/// `InlineCallstack.Frame`.
+pub(crate) mod inline_callstack_frame {
+    pub(crate) const FUNCTION_NAME: u32 = 1;
+}
+
+/// `DeobfuscationMapping`.
+pub(crate) mod deobfuscation_mapping {
+    pub(crate) const PACKAGE_NAME: u32 = 1;
+    pub(crate) const OBFUSCATED_CLASSES: u32 = 3;
+}
+
+/// `ObfuscatedClass`.
+pub(crate) mod obfuscated_class {
+    pub(crate) const OBFUSCATED_NAME: u32 = 1;
+    pub(crate) const DEOBFUSCATED_NAME: u32 = 2;
+    pub(crate) const OBFUSCATED_METHODS: u32 = 4;
+}
+
+/// `ObfuscatedMember`.
+pub(crate) mod obfuscated_member {
+    pub(crate) const OBFUSCATED_NAME: u32 = 1;
+    pub(crate) const DEOBFUSCATED_NAME: u32 = 2;
 }
 
 /// `EventName`.
@@ -548,6 +632,7 @@ pub(crate) mod trace_packet_defaults {
     pub(crate) const TRACK_EVENT_DEFAULTS: u32 = 11;
     pub(crate) const PERF_SAMPLE_DEFAULTS: u32 = 12;
     pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
+    pub(crate) const STACK_SAMPLE_DEFAULTS: u32 = 100;
 }
 
 /// `TrackEventDefaults`.
@@ -730,6 +815,18 @@ pub(crate) mod instant_event_scope {
 /// `PerfSample.SampleSkipReason`.
 pub(crate) mod perf_sample_sample_skip_reason {
     pub(crate) const NOT_IN_SCOPE: u64 = 4;
+}
+
+/// `StackSample.Unit`.
+pub(crate) mod stack_sample_unit {
+    pub(crate) const NANOSECONDS: u64 = 1;
+    pub(crate) const CPU_CYCLES: u64 = 2;
+    pub(crate) const INSTRUCTIONS: u64 = 3;
+    pub(crate) const BYTES: u64 = 4;
+    pub(crate) const PAGE_FAULTS: u64 = 5;
+    pub(crate) const CACHE_MISSES: u64 = 6;
+    pub(crate) const CACHE_REFERENCES: u64 = 7;
+    pub(crate) const BRANCH_MISSES: u64 = 8;
 }
 
 /// `Frame.Kind`.

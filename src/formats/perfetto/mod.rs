@@ -6,6 +6,7 @@
 mod bundle;
 mod callstacks;
 mod counter_packets;
+mod deobfuscation;
 mod event_decoder;
 pub(crate) mod event_table;
 pub(crate) mod fields;
@@ -16,8 +17,10 @@ pub(crate) mod packets;
 mod perf_sample_tests;
 mod perf_samples;
 mod read;
+pub(crate) mod sample_events;
 pub(crate) mod scan;
 mod sequence_packet;
+mod stack_samples;
 pub mod trace_config;
 pub(crate) mod trace_packets;
 mod track_clocks;

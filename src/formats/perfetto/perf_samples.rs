@@ -1,6 +1,6 @@
 //! Reads the samples of a Perfetto trace: those of the data source `linux.perf` (`PerfSample`), which
-//! Android's ProfilingManager records too, and those of Chrome's sampling profiler
-//! (`StreamingProfilePacket`).
+//! Android's ProfilingManager records too, those of Chrome's older sampling profiler
+//! (`StreamingProfilePacket`), and those of any profiler that states their counter (`StackSample`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -9,62 +9,32 @@ use std::io;
 use rustc_hash::FxHashMap;
 
 use super::callstacks::{CallstackResolver, InternedCallstacks};
+use super::deobfuscation::{MappingText, PackageMappings};
 use super::fields::{
-    builtin_clock, perf_events_timebase as timebase, perf_events_tracepoint, perf_sample,
-    perf_sample_defaults, perf_sample_sample_skip_reason as skip_reason,
+    builtin_clock, perf_sample, perf_sample_sample_skip_reason as skip_reason, stack_sample_defaults,
     streaming_profile_packet as streaming, thread_descriptor, trace_packet, trace_packet_defaults,
 };
 use super::packets::{PacketIndex, TraceStreams};
+use super::sample_events::{SampleCounter, SampleEvents};
 use super::sequence_packet::SequencePacket;
+use super::stack_samples::{InternedContexts, StackSampleParts, StatedStack};
 use super::track_clocks::{CustomClocks, MachineClocks, MachineTime, number};
 use super::track_table::{DescribedThread, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
 use crate::clock::Clock;
 use crate::formats::samples::{
-    NO_STACK, Sample, SampleCollector, SampleEvent, SampleRate, SampleReading, SampleRecording, SampleSink,
-    measures_time,
+    NO_STACK, Sample, SampleCollector, SampleRate, SampleReading, SampleRecording, SampleSink,
 };
 use crate::formats::{Event, EventType, Order, ProcessInfo, ReadReport, Recording, Sink, ThreadInfo};
 use crate::ids::{Cpu, Pid, Tid};
 use crate::progress::{self, Pass};
 
 /// The types of packets that samples are read from.
-pub(super) const SAMPLE_PACKETS: [u32; 2] =
-    [trace_packet::PERF_SAMPLE, trace_packet::STREAMING_PROFILE_PACKET];
+pub(super) const SAMPLE_PACKETS: [u32; 3] =
+    [trace_packet::PERF_SAMPLE, trace_packet::STREAMING_PROFILE_PACKET, trace_packet::STACK_SAMPLE];
 
 /// So many samples wait until all earlier ones have come: CPUs write their packets in turns.
 const WINDOW_SAMPLES: usize = 1 << 16;
-/// The most event types that are kept apart. Those behind them are taken for one.
-const MAX_EVENTS: usize = 4096;
-
-/// The counters of the enum `PerfEvents.Counter`, in its order, with the names that perf gives them.
-const COUNTERS: [&str; 21] = [
-    "unknown",
-    "cpu-clock",
-    "page-faults",
-    "task-clock",
-    "context-switches",
-    "cpu-migrations",
-    "minor-faults",
-    "major-faults",
-    "alignment-faults",
-    "emulation-faults",
-    "cpu-cycles",
-    "instructions",
-    "cache-references",
-    "cache-misses",
-    "branch-instructions",
-    "branch-misses",
-    "bus-cycles",
-    "stalled-cycles-frontend",
-    "stalled-cycles-backend",
-    "ref-cycles",
-    "dummy",
-];
-/// The event type of samples whose trace does not name it: Android 11 wrote no defaults.
-const UNNAMED_EVENT: &str = "perf_sample";
-/// The event type of Chrome's sampling profiler.
-const STREAMING_EVENT: &str = "chrome_sample";
 
 /// The samples of a Perfetto trace.
 pub(super) struct PerfettoSamples<'r, 'a> {
@@ -99,14 +69,16 @@ impl SampleRecording for PerfettoSamples<'_, '_> {
             .packets()
             .filter_map(|packet| Some(last_value(packet.body, trace_packet::MODULE_SYMBOLS)?.bytes()))
             .collect();
+        let texts: Vec<MappingText> =
+            streams.packets().filter_map(|packet| MappingText::of_packet(packet.body)).collect();
         let mut reader = SamplePacketReader {
             clocks: MachineClocks::new(head.clock, &head.snapshots),
             custom: CustomClocks::default(),
             sequences: HashMap::new(),
-            resolver: CallstackResolver::new(&symbols),
+            resolver: CallstackResolver::new(&symbols, PackageMappings::new(&texts)),
             collector: SampleCollector::default(),
             threads: FxHashMap::default(),
-            events: HashMap::new(),
+            events: SampleEvents::default(),
             names,
             waiting: BinaryHeap::new(),
             number: 0,
@@ -143,6 +115,8 @@ impl PerfettoSamples<'_, '_> {
 struct SampledNames {
     /// Names of threads and of processes that the trace lists.
     threads: FxHashMap<Tid, String>,
+    /// The processes of threads.
+    processes_of: FxHashMap<Tid, Pid>,
     processes: FxHashMap<Pid, String>,
     /// The threads whose names kernel events are asked for.
     wanted: FxHashMap<Tid, String>,
@@ -158,6 +132,9 @@ impl SampledNames {
 
 impl Sink for SampledNames {
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+        if let Some(pid) = thread.tgid {
+            self.processes_of.insert(thread.tid, pid);
+        }
         if let Some(name) = thread.name.filter(|name| !name.is_empty()) {
             self.threads.insert(thread.tid, String::from_utf8_lossy(name).into_owned());
         }
@@ -197,50 +174,10 @@ struct SkippedCounts {
     unreadable: u64,
     /// Samples without a time.
     timeless: u64,
-}
-
-/// The rate and the name of a sequence's samples.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
-struct Timebase {
-    name: String,
-    frequency: u64,
-    period: u64,
-}
-
-impl Timebase {
-    /// Reads a `PerfSampleDefaults`.
-    fn new(defaults: &[u8]) -> Timebase {
-        let message = last_value(defaults, perf_sample_defaults::TIMEBASE).map_or(&[][..], WireValue::bytes);
-        let text = |message, field| {
-            last_value(message, field).map(|text| String::from_utf8_lossy(text.bytes()).into_owned())
-        };
-        let tracepoint = last_value(message, timebase::TRACEPOINT).map(WireValue::bytes);
-        let tracepoint = tracepoint.and_then(|point| text(point, perf_events_tracepoint::NAME));
-        let counter = number(message, timebase::COUNTER);
-        let counter = counter.and_then(|number| COUNTERS.get(usize::try_from(number).ok()?));
-        let raw = last_value(message, timebase::RAW_EVENT).map(|_| "raw event".to_owned());
-        let name = tracepoint
-            .map(|name| name.replace('/', ":"))
-            .or_else(|| counter.map(|name| (*name).to_owned()))
-            .or_else(|| text(message, timebase::NAME).filter(|name| !name.is_empty()))
-            .or(raw)
-            .unwrap_or_else(|| COUNTERS[1].to_owned());
-        Timebase {
-            name,
-            frequency: number(message, timebase::FREQUENCY).unwrap_or(0),
-            period: number(message, timebase::PERIOD).unwrap_or(0),
-        }
-    }
-
-    fn event(&self) -> SampleEvent {
-        let rate = match (self.period, self.frequency) {
-            (1.., _) => SampleRate::Period(self.period),
-            (0, 1..) => SampleRate::Hz(self.frequency),
-            (0, 0) => SampleRate::Unknown,
-        };
-        let is_time = measures_time(&self.name) && rate != SampleRate::Unknown;
-        SampleEvent { is_time, rate, name: self.name.clone(), ..SampleEvent::default() }
-    }
+    /// Samples that name their process, and no thread of it.
+    of_processes: u64,
+    /// Samples that name neither.
+    of_nobody: u64,
 }
 
 /// The state of a packet sequence.
@@ -249,22 +186,50 @@ struct SampledSequence<'a> {
     is_valid: bool,
     clock: Option<u64>,
     interned: InternedCallstacks<'a>,
-    timebase: Option<Timebase>,
+    contexts: InternedContexts<'a>,
+    counter: Option<SampleCounter>,
     /// Index of the event type of the samples, once there is one.
     event: Option<u32>,
     streaming_event: Option<u32>,
+    /// The profiler of the stack samples, and the description of their counter.
+    source: &'a [u8],
+    descriptor: &'a [u8],
+    /// By description of a counter: the event type of stack samples, and the factor of their weights.
+    stack_events: HashMap<&'a [u8], (u32, u64)>,
     /// The thread of streaming samples, and the time to which their differences add, µs of MONOTONIC.
     thread: Option<DescribedThread>,
     reference_us: u64,
     /// By CPU: the last value of the counter that takes the samples.
-    counted: HashMap<Cpu, u64>,
+    counted: HashMap<Option<Cpu>, u64>,
+    /// By CPU: the sum of the times that samples of threads which stopped running have, ns.
+    off_cpu: HashMap<Option<Cpu>, u64>,
 }
 
-impl SampledSequence<'_> {
+impl<'a> SampledSequence<'a> {
     fn clear(&mut self) {
-        let SampledSequence { thread, reference_us, counted, .. } = std::mem::take(self);
-        *self =
-            SampledSequence { is_valid: true, thread, reference_us, counted, ..SampledSequence::default() };
+        let SampledSequence { thread, reference_us, counted, off_cpu, .. } = std::mem::take(self);
+        let is_valid = true;
+        *self = SampledSequence {
+            is_valid,
+            thread,
+            reference_us,
+            counted,
+            off_cpu,
+            ..SampledSequence::default()
+        };
+    }
+
+    /// Takes over a `TracePacketDefaults`.
+    fn set_defaults(&mut self, defaults: &'a [u8]) {
+        let message = |field| last_value(defaults, field).map(WireValue::bytes);
+        self.clock = number(defaults, trace_packet_defaults::TIMESTAMP_CLOCK_ID);
+        self.counter = message(trace_packet_defaults::PERF_SAMPLE_DEFAULTS).map(SampleCounter::of_perf);
+        self.event = None;
+        let of_stacks = message(trace_packet_defaults::STACK_SAMPLE_DEFAULTS).unwrap_or_default();
+        let part = |field| last_value(of_stacks, field).map_or(&[][..], WireValue::bytes);
+        self.source = part(stack_sample_defaults::SOURCE);
+        self.descriptor = part(stack_sample_defaults::PRIMARY_DESCRIPTOR);
+        self.stack_events.clear();
     }
 }
 
@@ -274,6 +239,7 @@ struct SamplePacketParts<'a> {
     head: SequencePacket<'a>,
     sample: Option<&'a [u8]>,
     streaming: Option<&'a [u8]>,
+    stack_sample: Option<&'a [u8]>,
 }
 
 impl<'a> SamplePacketParts<'a> {
@@ -282,6 +248,7 @@ impl<'a> SamplePacketParts<'a> {
         parts.head = SequencePacket::read(packet, |field, value| match field {
             trace_packet::PERF_SAMPLE => parts.sample = Some(value.bytes()),
             trace_packet::STREAMING_PROFILE_PACKET => parts.streaming = Some(value.bytes()),
+            trace_packet::STACK_SAMPLE => parts.stack_sample = Some(value.bytes()),
             _ => {}
         });
         parts
@@ -301,7 +268,7 @@ struct SamplePacketReader<'a> {
     resolver: CallstackResolver<'a>,
     collector: SampleCollector,
     threads: FxHashMap<(Pid, Tid), u32>,
-    events: HashMap<Timebase, u32>,
+    events: SampleEvents,
     names: SampledNames,
     waiting: BinaryHeap<WaitingSample>,
     /// Number of samples so far.
@@ -328,13 +295,11 @@ impl<'a> SamplePacketReader<'a> {
             state.is_valid = false;
         }
         if let Some(defaults) = head.defaults {
-            state.clock = number(defaults, trace_packet_defaults::TIMESTAMP_CLOCK_ID);
-            let of_samples = last_value(defaults, trace_packet_defaults::PERF_SAMPLE_DEFAULTS);
-            state.timebase = of_samples.map(|defaults| Timebase::new(defaults.bytes()));
-            state.event = None;
+            state.set_defaults(defaults);
         }
         if let Some(interned) = head.interned {
             state.interned.learn(interned);
+            state.contexts.learn(interned);
         }
         if let Some(thread) = head.thread {
             state.thread = described_thread(thread);
@@ -348,14 +313,21 @@ impl<'a> SamplePacketReader<'a> {
         // A clock whose timestamps are differences advances with every packet that can be read.
         let timestamp = head.timestamp.filter(|_| head.snapshot.is_none() && is_readable);
         let time = timestamp.and_then(|ts| self.custom.packet_time(head.sequence, clock, ts));
-        match (packet.sample, packet.streaming) {
-            (Some(sample), _) => self.perf_sample(head.sequence, time, is_readable, sample, sink),
-            (None, Some(streaming)) if is_readable => self.streaming(head.sequence, streaming, sink),
-            (None, Some(_)) => {
+        match packet {
+            SamplePacketParts { sample: Some(sample), .. } => {
+                self.perf_sample(head.sequence, time, is_readable, sample, sink)
+            }
+            SamplePacketParts { streaming: None, stack_sample: None, .. } => Ok(()),
+            _ if !is_readable => {
                 self.counts.unreadable += 1;
                 Ok(())
             }
-            (None, None) => Ok(()),
+            SamplePacketParts { streaming: Some(streaming), .. } => {
+                self.streaming(head.sequence, streaming, sink)
+            }
+            SamplePacketParts { stack_sample: Some(sample), .. } => {
+                self.stack_sample(head.sequence, time, sample, sink)
+            }
         }
     }
 
@@ -373,6 +345,7 @@ impl<'a> SamplePacketReader<'a> {
         let mut tid = Tid::default();
         let mut callstack = None;
         let mut counted = None;
+        let mut followers = Vec::new();
         let mut skipped = None;
         let mut is_sample = true;
         let mut is_not_unwound = false;
@@ -383,6 +356,7 @@ impl<'a> SamplePacketReader<'a> {
                 perf_sample::TID => tid = Tid(value.int32()),
                 perf_sample::CALLSTACK_IID => callstack = Some(value.number()),
                 perf_sample::TIMEBASE_COUNT => counted = Some(value.number()),
+                perf_sample::FOLLOWER_COUNTS => append_numbers(&mut followers, value),
                 perf_sample::UNWIND_ERROR => is_not_unwound = value.number() != 0,
                 perf_sample::SAMPLE_SKIPPED_REASON => skipped = Some(value.number()),
                 perf_sample::KERNEL_RECORDS_LOST => {
@@ -406,7 +380,9 @@ impl<'a> SamplePacketReader<'a> {
         }
         let Some(state) = self.sequences.get_mut(&sequence) else { return Ok(()) };
         // The counter counts the events of a CPU, also those of samples that are left out.
-        let before = cpu.zip(counted).and_then(|(cpu, count)| state.counted.insert(cpu, count));
+        let before = counted.and_then(|count| state.counted.insert(cpu, count));
+        let off_cpu = state.counter.as_ref().and_then(|counter| followers.get(counter.off_cpu_follower?));
+        let off_cpu = off_cpu.map(|sum| sum.saturating_sub(state.off_cpu.insert(cpu, *sum).unwrap_or(0)));
         match skipped {
             Some(skip_reason::NOT_IN_SCOPE) => {
                 self.counts.out_of_scope += 1;
@@ -428,15 +404,13 @@ impl<'a> SamplePacketReader<'a> {
         let event = match state.event {
             Some(event) => event,
             None => {
-                let timebase = state
-                    .timebase
-                    .clone()
-                    .unwrap_or_else(|| Timebase { name: UNNAMED_EVENT.to_owned(), ..Timebase::default() });
-                *state.event.insert(event_of(&mut self.events, &mut tables.events, &timebase))
+                let counter = state.counter.get_or_insert_with(SampleCounter::unnamed);
+                *state.event.insert(self.events.of_counter(&mut tables.events, counter))
             }
         };
         let event_type = &tables.events[event as usize];
         let period = match event_type.rate {
+            _ if off_cpu.is_some() => off_cpu.unwrap_or(0),
             SampleRate::Period(period) => period,
             SampleRate::Hz(hz) if event_type.is_time => 1_000_000_000 / hz.max(1),
             SampleRate::Hz(_) => counted.map_or(1, |count| count.saturating_sub(before.unwrap_or(0))),
@@ -465,10 +439,9 @@ impl<'a> SamplePacketReader<'a> {
             return Ok(());
         };
         let tables = &mut self.collector.reading.tables;
-        let event = *state.streaming_event.get_or_insert_with(|| {
-            let timebase = Timebase { name: STREAMING_EVENT.to_owned(), ..Timebase::default() };
-            event_of(&mut self.events, &mut tables.events, &timebase)
-        });
+        let event = *state
+            .streaming_event
+            .get_or_insert_with(|| self.events.of_counter(&mut tables.events, &SampleCounter::streaming()));
         let mut samples = Vec::new();
         for (at, delta) in deltas.iter().enumerate() {
             state.reference_us = state.reference_us.wrapping_add(*delta);
@@ -482,6 +455,51 @@ impl<'a> SamplePacketReader<'a> {
             self.push(Sample { time, thread, event, stack, cpu: None, period: 1 }, sink)?;
         }
         Ok(())
+    }
+
+    /// Reads a `StackSample`.
+    fn stack_sample(
+        &mut self,
+        sequence: u64,
+        time: Option<MachineTime>,
+        message: &'a [u8],
+        sink: &mut dyn SampleSink,
+    ) -> io::Result<()> {
+        let Some(state) = self.sequences.get_mut(&sequence) else { return Ok(()) };
+        let parts = StackSampleParts::new(message, &state.contexts);
+        self.resolver.missing += parts.missing;
+        let Some(time) = time else {
+            self.counts.timeless += 1;
+            return Ok(());
+        };
+        let (pid, tid) = match (parts.pid, parts.tid) {
+            (Some(pid), Some(tid)) => (pid, tid),
+            (None, Some(tid)) => (self.names.processes_of.get(&tid).copied().unwrap_or_default(), tid),
+            (Some(pid), None) => {
+                self.counts.of_processes += 1;
+                (pid, Tid(pid.0))
+            }
+            (None, None) => {
+                self.counts.of_nobody += 1;
+                return Ok(());
+            }
+        };
+        self.counts.not_unwound += u64::from(parts.is_not_unwound);
+        let tables = &mut self.collector.reading.tables;
+        let stack = match parts.stack {
+            StatedStack::None => NO_STACK,
+            StatedStack::Interned(iid) => self.resolver.stack(tables, &mut state.interned, iid),
+            StatedStack::Inline(stack) => self.resolver.inline_stack(tables, stack),
+        };
+        let descriptor = parts.counter.unwrap_or(state.descriptor);
+        let (event, factor) = *state.stack_events.entry(descriptor).or_insert_with(|| {
+            let (counter, factor) = SampleCounter::of_stack_samples(descriptor, state.source);
+            (self.events.of_counter(&mut tables.events, &counter), factor)
+        });
+        let period = parts.weight.map_or(1, |weight| weight.saturating_mul(factor));
+        let time = self.clocks.convert(time);
+        let thread = self.thread(pid, tid);
+        self.push(Sample { time, thread, event, stack, cpu: parts.cpu, period }, sink)
     }
 
     fn thread(&mut self, pid: Pid, tid: Tid) -> u32 {
@@ -505,16 +523,20 @@ impl<'a> SamplePacketReader<'a> {
         let Some(Reverse((time, _, (thread, event, stack, cpu, period)))) = self.waiting.pop() else {
             return Ok(());
         };
-        self.collector.take(Sample { time, thread, event, stack, cpu, period }, sink)
+        self.collector.push(Sample { time, thread, event, stack, cpu, period }, sink)
     }
 
     fn finish(mut self, sink: &mut dyn SampleSink) -> io::Result<SampleReading> {
         while !self.waiting.is_empty() {
             self.pass_on(sink)?;
         }
-        let SkippedCounts { skipped, out_of_scope, stopped, not_unwound, unreadable, timeless } = self.counts;
+        let SkippedCounts { skipped, out_of_scope, stopped, not_unwound, unreadable, timeless, .. } =
+            self.counts;
+        let SkippedCounts { of_processes, of_nobody, .. } = self.counts;
         let losses = &mut self.collector.reading.losses;
-        losses.lost = losses.lost.saturating_add(skipped).saturating_add(unreadable).saturating_add(timeless);
+        for count in [skipped, unreadable, timeless, of_nobody] {
+            losses.lost = losses.lost.saturating_add(count);
+        }
         losses.throttled = stopped;
         let report = &mut self.collector.reading.report;
         let missing = self.resolver.missing;
@@ -524,6 +546,8 @@ impl<'a> SamplePacketReader<'a> {
             (timeless, "samples have no time, and are not read"),
             (out_of_scope, "samples are of processes that the profiler was told to leave out"),
             (not_unwound, "samples have an incomplete stack: the profiler could not unwind it to its end"),
+            (of_processes, "samples name a process and no thread of it: they count for its main thread"),
+            (of_nobody, "samples name neither a thread nor a process, and are not read"),
             (missing, "callstacks, frames or mappings are missing in the trace"),
         ];
         let lines = lines.iter().filter(|(count, _)| *count > 0);
@@ -536,17 +560,4 @@ impl<'a> SamplePacketReader<'a> {
         }
         self.collector.finish(sink)
     }
-}
-
-/// The index of the event type of a timebase; a new one is added.
-fn event_of(known: &mut HashMap<Timebase, u32>, events: &mut Vec<SampleEvent>, timebase: &Timebase) -> u32 {
-    if let Some(event) = known.get(timebase) {
-        return *event;
-    }
-    if events.len() < MAX_EVENTS {
-        events.push(timebase.event());
-    }
-    let event = events.len() as u32 - 1;
-    known.insert(timebase.clone(), event);
-    event
 }
