@@ -16,6 +16,7 @@ mod locked_down;
 mod marker_table;
 mod markers;
 mod other_tracers;
+mod perf_options;
 mod played;
 mod privilege;
 mod recording;

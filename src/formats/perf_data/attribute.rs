@@ -27,6 +27,7 @@ const READ_ID: u64 = 1 << 2;
 const READ_GROUP: u64 = 1 << 3;
 const READ_LOST: u64 = 1 << 4;
 
+const FLAG_INHERIT: u64 = 1 << 1;
 const FLAG_FREQ: u64 = 1 << 10;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
@@ -186,6 +187,39 @@ impl Attribute {
         words.checked_mul(8)
     }
 
+    /// The counters that a sample with `PERF_SAMPLE_READ` holds from here on, each by its id, with its value.
+    /// `None` where they are cut, or have no ids.
+    pub(super) fn counters(&self, mut bytes: Bytes<'_>) -> Option<Vec<(u64, u64)>> {
+        let has = |bit: u64| self.read_format & bit != 0;
+        if !has(READ_ID) {
+            return None;
+        }
+        let times = [READ_TIME_ENABLED, READ_TIME_RUNNING].into_iter().filter(|bit| has(*bit)).count();
+        if !self.reads_group() {
+            let value = bytes.u64()?;
+            bytes.take(8 * times)?;
+            return Some(vec![(bytes.u64()?, value)]);
+        }
+        let count = bytes.u64()?;
+        let mut values =
+            Bytes::new(bytes.take_u64_len(self.read_bytes(Some(count))?)?, bytes.is_big_endian());
+        values.take(8 * times)?;
+        let counter = |_| {
+            let value = values.u64()?;
+            let id = values.u64()?;
+            if has(READ_LOST) {
+                values.u64()?;
+            }
+            Some((id, value))
+        };
+        (0..count).map(counter).collect()
+    }
+
+    /// Whether threads that a recorded thread starts are counted too, each by itself.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.flags & FLAG_INHERIT != 0
+    }
+
     /// Whether the values of [`Attribute::read_bytes`] are those of a group, behind their number.
     pub(super) fn reads_group(&self) -> bool {
         self.read_format & READ_GROUP != 0
@@ -276,5 +310,12 @@ mod tests {
         assert_eq!(group.read_bytes(Some(3)), Some(8 * (3 * 2 + 2)));
         assert_eq!(group.read_bytes(None), Some(8 * 4));
         assert_eq!(group.read_bytes(Some(u64::MAX)), None);
+        let words: Vec<u8> =
+            [2, 70, 60, 11, 1, 22, 2].iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+        assert_eq!(group.counters(Bytes::new(&words, false)), Some(vec![(1, 11), (2, 22)]));
+        assert_eq!(group.counters(Bytes::new(&words[..48], false)), None, "cut");
+        let single =
+            Attribute { read_format: READ_TIME_ENABLED | READ_ID | READ_LOST, ..Attribute::default() };
+        assert_eq!(single.counters(Bytes::new(&words[24..], false)), Some(vec![(22, 11)]));
     }
 }

@@ -13,6 +13,11 @@ impl<'a> Bytes<'a> {
         Bytes { data, is_big_endian }
     }
 
+    /// Whether the highest byte of a number comes first.
+    pub(super) fn is_big_endian(&self) -> bool {
+        self.is_big_endian
+    }
+
     /// The bytes that are left.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.data

@@ -15,6 +15,8 @@ pub(super) mod feature {
     pub(crate) const ARCH: u32 = 6;
     pub(crate) const CMDLINE: u32 = 11;
     pub(crate) const EVENT_DESC: u32 = 12;
+    pub(crate) const DIR_FORMAT: u32 = 24;
+    pub(crate) const COMPRESSED: u32 = 27;
     pub(crate) const CLOCK_DATA: u32 = 29;
     pub(crate) const FILE: u32 = 128;
     pub(crate) const META_INFO: u32 = 129;

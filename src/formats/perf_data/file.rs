@@ -50,6 +50,8 @@ pub(super) struct PerfFile<'a> {
     pub records_at: u64,
     /// Whether records were compressed.
     pub is_compressed: bool,
+    /// Whether the file says that no record is compressed.
+    says_plain: bool,
     pub damage: Vec<Damage>,
     pub notes: Vec<String>,
 }
@@ -104,7 +106,9 @@ impl<'a> PerfFile<'a> {
             return Err(PerfDataError::NoEventTypes(file.records_at));
         }
         file.name_attributes();
-        file.unpack(budget);
+        if !file.says_plain {
+            file.unpack(budget);
+        }
         Ok(file)
     }
 
@@ -138,7 +142,8 @@ impl<'a> PerfFile<'a> {
         }
         let table = Section { offset: records.offset + records.size, size: u64::MAX };
         let mut table = Bytes::new(table.bytes(data), self.is_big_endian);
-        for number in (0..FEATURES).filter(|n| has_feature[*n as usize / 64] >> (n % 64) & 1 != 0) {
+        let has = |number: u32| has_feature[number as usize / 64] >> (number % 64) & 1 != 0;
+        for number in (0..FEATURES).filter(|number| has(*number)) {
             let section = Section::parse(&mut table).filter(|section| section.is_whole_in(data));
             match section {
                 Some(section) => _ = self.features.insert(number, section.bytes(data)),
@@ -150,6 +155,14 @@ impl<'a> PerfFile<'a> {
                     ),
                 }),
             }
+        }
+        // perf names compression in its list of sections. simpleperf does not.
+        let is_whole = self.damage.is_empty() && self.notes.is_empty();
+        self.says_plain = is_whole && !has(feature::COMPRESSED) && !self.is_simpleperf();
+        if self.features.contains_key(&feature::DIR_FORMAT) {
+            let what = "perf record --threads wrote the samples into the files data.0, data.1 … beside this one, \
+                        which are not read: record without --threads";
+            self.damage.push(Damage { offset: records.offset, what: what.to_owned() });
         }
         Some(())
     }
@@ -198,7 +211,7 @@ impl<'a> PerfFile<'a> {
                 record_type::EVENT_UPDATE => self.take_update(body),
                 _ => {}
             }
-            at += header.size + header.data_behind(body, self.is_big_endian);
+            at = (at + header.size).saturating_add(header.data_behind(body, self.is_big_endian));
         }
         self.damage.extend(unread_attributes(PIPE_HEAD_BYTES, unread));
     }

@@ -8,7 +8,7 @@ use super::bytes::{Bytes, lossy};
 use super::features::{self, FileSymbols, FileType, feature};
 use super::file::PerfFile;
 use super::records::{Layouts, PerfRecord, RawSample, RecordWalk, record_type};
-use super::resolver::{Map, Resolver, StackHash};
+use super::resolver::{ChainNumbers, Map, Resolver, StackHash};
 use crate::formats::Damage;
 use crate::formats::samples::{
     KERNEL_PATH, Sample, SampleCollector, SampleReading, SampleSink, SampleTables,
@@ -26,6 +26,9 @@ const MAP_BUILD_ID: u16 = 1 << 14;
 /// simpleperf's bit in `prot` of a map whose file has the symbols of methods that were compiled while they
 /// ran (`PROT_JIT_SYMFILE_MAP`).
 const JIT_SYMBOLS: u32 = 0x4000;
+/// The process and the thread of a processor that has nothing to do, and their name, which no record states.
+const IDLE: (u32, u32) = (0, 0);
+const IDLE_NAME: &str = "swapper";
 /// How the messages of `perf record` begin. Where its output and its messages went to one file, they follow.
 const PERF_MESSAGE: &[u8] = b"[ perf record:";
 /// Files with fewer bytes of records are read by one thread.
@@ -55,7 +58,10 @@ pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result
         names: FxHashMap::default(),
         old_files: FxHashMap::default(),
         known_stacks: Vec::new(),
+        counted: FxHashMap::default(),
+        lost: LostCounts::default(),
         short: 0,
+        compressed: 0,
         without_frames: 0,
     };
     reader.collector.reading.tables = tables;
@@ -72,20 +78,26 @@ pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result
 /// A record, and of a sample what it says. `None` where the record is too short for its fields.
 struct WalkedRecord<'a> {
     record: PerfRecord<'a>,
-    sample: Option<(RawSample<'a>, StackHash)>,
+    sample: Option<RawSample<'a>>,
+    /// The number of the sample's chain.
+    chain: u32,
 }
 
 /// Takes the records of a file apart, in the order of time.
 struct RecordBatches<'a> {
     walk: RecordWalk<'a>,
     layouts: Layouts,
+    chains: ChainNumbers,
+    /// Those of the batch that is being made.
+    hashes: Vec<Option<StackHash>>,
     /// So many bytes have been reported as progress.
     reported: usize,
 }
 
 impl<'a> RecordBatches<'a> {
     fn new(records: &'a [u8], layouts: Layouts, is_big_endian: bool) -> RecordBatches<'a> {
-        RecordBatches { walk: RecordWalk::new(records, is_big_endian), layouts, reported: 0 }
+        let walk = RecordWalk::new(records, is_big_endian);
+        RecordBatches { walk, layouts, chains: ChainNumbers::default(), hashes: Vec::new(), reported: 0 }
     }
 
     /// The next records.
@@ -96,8 +108,19 @@ impl<'a> RecordBatches<'a> {
         {
             let is_sample = record.kind == record_type::SAMPLE;
             let sample = is_sample.then(|| self.layouts.list[record.attribute].sample(record.body)).flatten();
-            let sample = sample.map(|sample| (sample, StackHash::new(record.misc, &sample)));
-            batch.push(WalkedRecord { record, sample });
+            batch.push(WalkedRecord { record, sample, chain: 0 });
+        }
+        // The places of most numbers lie far away in memory: in a short loop the processor fetches several at a
+        // time.
+        self.hashes.clear();
+        let samples = |walked: &WalkedRecord<'_>| {
+            walked.sample.as_ref().map(|sample| StackHash::new(walked.record.misc, sample))
+        };
+        self.hashes.extend(batch.iter().map(samples));
+        for (walked, hash) in batch.iter_mut().zip(&self.hashes) {
+            if let Some(hash) = hash {
+                walked.chain = self.chains.of(*hash);
+            }
         }
         if self.walk.position() - self.reported > PROGRESS_BYTES {
             progress::advance((self.walk.position() - self.reported) as u64);
@@ -105,6 +128,14 @@ impl<'a> RecordBatches<'a> {
         }
         (!batch.is_empty()).then_some(batch)
     }
+}
+
+/// Two counts of what is lost. perf asks the kernel at the end how many samples it lost, and writes a record of
+/// it: most of them are those that a record of the kernel has counted before.
+#[derive(Default)]
+struct LostCounts {
+    records: u64,
+    samples: u64,
 }
 
 struct PerfReader {
@@ -120,8 +151,13 @@ struct PerfReader {
     old_files: FxHashMap<u64, FileSymbols>,
     /// The stacks of some samples in a row, as far as they are known.
     known_stacks: Vec<Option<u32>>,
+    /// By counter and thread: the last value that a sample had.
+    counted: FxHashMap<(u64, u32), u64>,
+    lost: LostCounts,
     /// Samples that are shorter than their fields.
     short: u64,
+    /// Compressed records of a file that says it has none.
+    compressed: u64,
     /// Samples that have the memory of the stack, and no frames from it.
     without_frames: u64,
 }
@@ -159,10 +195,9 @@ impl PerfReader {
         let is_sample = |walked: &WalkedRecord<'_>| walked.record.kind == record_type::SAMPLE;
         for records in batch.chunk_by(|a, b| is_sample(a) && is_sample(b)) {
             known.clear();
-            known.extend(records.iter().map(|walked| {
-                let (raw, hash) = walked.sample.as_ref()?;
-                self.resolver.known_stack(raw, *hash)
-            }));
+            known.extend(
+                records.iter().map(|walked| self.resolver.known_stack(walked.sample.as_ref()?, walked.chain)),
+            );
             for (walked, known) in records.iter().zip(&known) {
                 self.record(walked, *known, sink)?;
             }
@@ -185,9 +220,10 @@ impl PerfReader {
             record_type::MMAP2 => _ = self.map(record, true),
             record_type::COMM => _ = self.comm(record.body),
             record_type::FORK => _ = self.fork(record.body),
-            record_type::LOST => _ = self.lost(record.body, 1),
-            record_type::LOST_SAMPLES => _ = self.lost(record.body, 0),
+            record_type::LOST => _ = self.lost_records(record.body),
+            record_type::LOST_SAMPLES => _ = self.lost_samples(record.body),
             record_type::THROTTLE => self.collector.reading.losses.throttled += 1,
+            record_type::COMPRESSED | record_type::COMPRESSED2 => self.compressed += 1,
             record_type::KSYMBOL => _ = self.kernel_symbol(record.body),
             record_type::KERNEL_SYMBOL => self.kallsyms(record.body),
             record_type::DSO => _ = self.old_file(record.body),
@@ -208,7 +244,7 @@ impl PerfReader {
         sink: &mut dyn SampleSink,
     ) -> io::Result<()> {
         let record = &walked.record;
-        let Some((raw, hash)) = &walked.sample else {
+        let Some(raw) = &walked.sample else {
             self.short += 1;
             return Ok(());
         };
@@ -216,17 +252,45 @@ impl PerfReader {
         self.without_frames += u64::from(raw.chain.is_empty() && copies_stacks);
         let thread = self.thread(raw.pid, raw.tid);
         let tables = &mut self.collector.reading.tables;
-        let stack = known_stack.unwrap_or_else(|| self.resolver.stack(tables, record.misc, raw, *hash));
+        let stack =
+            known_stack.unwrap_or_else(|| self.resolver.stack(tables, record.misc, raw, walked.chain));
         let event = record.attribute as u32;
         let sample = Sample { time: raw.time, thread, event, stack, cpu: raw.cpu, period: raw.period };
+        if let Some(counters) = self.layouts.list[record.attribute].counters(record.body)
+            && !self.resolver.is_simpleperf
+        {
+            let thread = self.layouts.list[record.attribute].counting_thread(raw.tid);
+            return self.counters(sample, thread, &counters, sink);
+        }
         self.collector.take(sample, sink)
+    }
+
+    /// Takes a sample of a group of event types: it is one of each that has counted since the last one, as
+    /// for perf.
+    fn counters(
+        &mut self,
+        sample: Sample,
+        thread: u32,
+        counters: &[(u64, u64)],
+        sink: &mut dyn SampleSink,
+    ) -> io::Result<()> {
+        for (id, value) in counters {
+            let before = self.counted.insert((*id, thread), *value).unwrap_or(0);
+            let Some(event) = self.layouts.by_id.get(id) else { continue };
+            let period = value.wrapping_sub(before);
+            if period > 0 {
+                self.collector.take(Sample { event: *event as u32, period, ..sample }, sink)?;
+            }
+        }
+        Ok(())
     }
 
     fn thread(&mut self, pid: u32, tid: u32) -> u32 {
         if let Some(thread) = self.threads.get(&(pid, tid)) {
             return *thread;
         }
-        let name = self.names.get(&tid).cloned().unwrap_or_default();
+        let unnamed = || if (pid, tid) == IDLE { IDLE_NAME.to_owned() } else { String::new() };
+        let name = self.names.get(&tid).cloned().unwrap_or_else(unnamed);
         let index = self.collector.add_thread(Pid(pid as i32), Tid(tid as i32), name);
         self.threads.insert((pid, tid), index);
         index
@@ -305,12 +369,18 @@ impl PerfReader {
         Some(())
     }
 
-    /// Counts lost records. The record holds their number after `words` words.
-    fn lost(&mut self, body: &[u8], words: usize) -> Option<()> {
+    /// Counts records of any kind for which a buffer of the kernel had no place.
+    fn lost_records(&mut self, body: &[u8]) -> Option<()> {
         let mut bytes = self.bytes(body);
-        bytes.take(8 * words)?;
-        let losses = &mut self.collector.reading.losses;
-        losses.lost = losses.lost.saturating_add(bytes.u64()?);
+        let _id = bytes.u64()?;
+        self.lost.records = self.lost.records.saturating_add(bytes.u64()?);
+        Some(())
+    }
+
+    /// Counts samples that were lost.
+    fn lost_samples(&mut self, body: &[u8]) -> Option<()> {
+        let count = self.bytes(body).u64()?;
+        self.lost.samples = self.lost.samples.saturating_add(count);
         Some(())
     }
 
@@ -367,11 +437,12 @@ impl PerfReader {
     }
 
     fn finish(
-        self,
+        mut self,
         file: &PerfFile<'_>,
         broken_at: Option<usize>,
         sink: &mut dyn SampleSink,
     ) -> io::Result<SampleReading> {
+        self.collector.reading.losses.lost = self.lost.records.max(self.lost.samples);
         let mut reading = self.collector.finish(sink)?;
         let report = &mut reading.report;
         report.damage.extend(file.damage.iter().cloned());
@@ -389,10 +460,24 @@ impl PerfReader {
             let what = format!("{} samples are shorter than their fields, and are not counted", self.short);
             report.damage.push(Damage { offset: file.records_at, what });
         }
+        if self.compressed > 0 && !file.is_compressed {
+            let what = format!(
+                "{} compressed records are not read: the head says that there are none",
+                self.compressed
+            );
+            report.damage.push(Damage { offset: file.records_at, what });
+        }
         if self.resolver.spaces.left_out > 0 {
             let left_out = self.resolver.spaces.left_out;
             let what = format!("{left_out} maps of files are more than memory should hold, and are left out");
             report.damage.push(Damage { offset: file.records_at, what });
+        }
+        let corrupt = self.resolver.corrupt_chains;
+        if corrupt > 0 {
+            report.notes.push(format!(
+                "{corrupt} different call chains hold addresses that none can have: of each the function alone \
+                 is taken that was running"
+            ));
         }
         if self.without_frames > 0 {
             report.notes.push(format!(

@@ -99,7 +99,7 @@ pub(super) struct PerfRecord<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Layouts {
     pub list: Vec<PerfRecordLayout>,
-    by_id: rustc_hash::FxHashMap<u64, usize>,
+    pub by_id: rustc_hash::FxHashMap<u64, usize>,
     /// Whether ids lie at the same place in the records of all event types.
     has_ids: bool,
 }
@@ -296,6 +296,10 @@ pub(super) struct RawSample<'a> {
     pub chain: &'a [u8],
 }
 
+/// The fields with which a sample begins, of 8 bytes each.
+const SAMPLE_FIELDS: [u64; 8] =
+    [bit::IDENTIFIER, bit::IP, bit::TID, bit::TIME, bit::ADDR, bit::ID, bit::STREAM_ID, bit::CPU];
+
 /// The layout of an event type's records.
 #[derive(Debug, Clone)]
 pub(super) struct PerfRecordLayout {
@@ -315,9 +319,6 @@ pub(super) struct PerfRecordLayout {
 
 impl PerfRecordLayout {
     pub(super) fn new(attribute: &Attribute, is_big_endian: bool) -> PerfRecordLayout {
-        /// The fields with which a sample begins, of 8 bytes each.
-        const FIRST: [u64; 8] =
-            [bit::IDENTIFIER, bit::IP, bit::TID, bit::TIME, bit::ADDR, bit::ID, bit::STREAM_ID, bit::CPU];
         /// The fields with which other records end.
         const LAST: [u64; 6] = [bit::IDENTIFIER, bit::CPU, bit::STREAM_ID, bit::ID, bit::TIME, bit::TID];
         let kind = attribute.sample_type;
@@ -333,8 +334,8 @@ impl PerfRecordLayout {
         PerfRecordLayout {
             attribute: attribute.clone(),
             is_big_endian,
-            sample_time_at: place(bit::TIME, &FIRST),
-            sample_id_at: place(bit::IDENTIFIER, &FIRST).or_else(|| place(bit::ID, &FIRST)),
+            sample_time_at: place(bit::TIME, &SAMPLE_FIELDS),
+            sample_id_at: place(bit::IDENTIFIER, &SAMPLE_FIELDS).or_else(|| place(bit::ID, &SAMPLE_FIELDS)),
             other_time_from_end: from_end(bit::TIME),
             other_id_from_end: from_end(bit::IDENTIFIER).or_else(|| from_end(bit::ID)),
             other_tid_from_end: from_end(bit::TID),
@@ -379,6 +380,22 @@ impl PerfRecordLayout {
     /// Whether samples have the raw memory of a stack in place of its frames.
     pub(super) fn copies_stacks(&self) -> bool {
         self.attribute.sample_type & bit::STACK_USER != 0
+    }
+
+    /// The counters of a sample that reads them, each by its id, with its value. `None` for other samples.
+    pub(super) fn counters(&self, body: &[u8]) -> Option<Vec<(u64, u64)>> {
+        let kind = self.attribute.sample_type;
+        if kind & bit::READ == 0 {
+            return None;
+        }
+        let before = SAMPLE_FIELDS.iter().chain(&[bit::PERIOD]).filter(|flag| kind & **flag != 0).count();
+        self.attribute.counters(Bytes::new(body.get(8 * before..)?, self.is_big_endian))
+    }
+
+    /// A number by which the counters of the thread are told from those of others, where each thread has its
+    /// own.
+    pub(super) fn counting_thread(&self, tid: u32) -> u32 {
+        if self.attribute.is_inherited() { tid } else { 0 }
     }
 
     /// The fields of a sample, from the body of its record. `None` where the record is too short for them.
