@@ -7,7 +7,9 @@ use rustc_hash::FxHashMap;
 
 use super::count::call_stacks::{CallEvent, ThreadCallEvents, call_events};
 use super::count::flat::FlatProfile;
-use super::count::sample_tree::{OFF_CPU, SampleKey, SampleSum, SampleSums, WEIGHT, flat_of, tree_of};
+use super::count::sample_tree::{
+    FlatShape, OFF_CPU, SampleKey, SampleSum, SampleSums, WEIGHT, flat_of, tree_of,
+};
 use super::count::selection::ProfileSelection;
 use super::count::tree::{CallTree, TreeOptions};
 use super::error::ProfileError;
@@ -348,7 +350,11 @@ impl SampleProfile {
         rows: usize,
         group: impl Fn(u32) -> u32,
     ) -> FlatProfile {
-        flat_of(&self.tree(selection), self.threads.len(), rows, group)
+        let event = self.event();
+        let counts = |thread| selection.has_thread(thread);
+        let figures = |key: &SampleKey, sum: &SampleSum| self.figures(&event, key, sum);
+        let shape = FlatShape { threads: self.threads.len(), rows };
+        flat_of(&self.sums, &self.tables.stacks, shape, counts, figures, group)
     }
 
     /// The samples of each thread as calls that begin and end, in order. Time is the sum of the weights

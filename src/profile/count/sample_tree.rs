@@ -140,45 +140,105 @@ pub(in crate::profile) fn tree_of(
     tree
 }
 
-/// The flat profile of a tree of samples. `group` gives the row of a function; of a row that is on a stack
-/// several times the outermost one counts.
+/// The flat profile of samples. `figures` and `counts` are those of [`tree_of`]; `group` gives the row of a
+/// function. Of a row that is on a stack several times the outermost one counts.
 pub(in crate::profile) fn flat_of(
-    tree: &CallTree,
-    threads: usize,
-    rows: usize,
+    sums: &[(SampleKey, SampleSum)],
+    stacks: &StackTable,
+    shape: FlatShape,
+    counts: impl Fn(u32) -> bool,
+    figures: impl Fn(&SampleKey, &SampleSum) -> (Ticks, u64),
     group: impl Fn(u32) -> u32,
 ) -> FlatProfile {
-    let mut flat = FlatProfile { methods: vec![MethodStat::default(); rows], ..FlatProfile::default() };
-    let children = tree.children();
-    let mut open = vec![0u32; rows];
-    for root in 0..threads {
-        let node = &tree.nodes[root];
-        flat.threads.push(ThreadStat {
-            calls: node.calls,
-            total: node.recorded,
-            idle: node.own,
-            first: [0; 2],
-        });
-        let mut to_visit: Vec<(u32, bool)> = children[root].iter().map(|n| (*n, false)).collect();
-        while let Some((index, done)) = to_visit.pop() {
-            let node = &tree.nodes[index as usize];
-            let row = group(node.method) as usize;
-            let Some(stat) = flat.methods.get_mut(row) else { continue };
-            if done {
-                open[row] -= 1;
-                continue;
+    let nodes = stacks.nodes();
+    let methods = vec![MethodStat::default(); shape.rows];
+    let mut flat = FlatProfile { methods, ..FlatProfile::default() };
+    flat.threads = vec![ThreadStat { calls: 0, total: [0; 2], idle: [0; 2], first: [0; 2] }; shape.threads];
+    // All threads together: by stack, what was counted in it, and in it and all that it called.
+    let mut own = vec![[0; 2]; nodes.len()];
+    let mut calls = vec![0u64; nodes.len()];
+    for (key, sum) in sums.iter().filter(|(key, _)| counts(key.thread)) {
+        let (weight, count) = figures(key, sum);
+        let Some(thread) = flat.threads.get_mut(key.thread as usize).filter(|_| count > 0) else { continue };
+        thread.calls += count;
+        add(&mut thread.total, weight);
+        match own.get_mut(key.stack as usize) {
+            Some(own) => {
+                add(own, weight);
+                calls[key.stack as usize] += count;
             }
-            add(&mut stat.exclusive, node.own);
-            if open[row] == 0 {
-                add(&mut stat.inclusive, node.recorded);
-                stat.calls += node.calls;
-            }
-            open[row] += 1;
-            to_visit.push((index, true));
-            to_visit.extend(children[index as usize].iter().map(|n| (*n, false)));
+            None => add(&mut thread.idle, weight),
         }
     }
+    let mut total = own.clone();
+    for (index, node) in nodes.iter().enumerate().rev().filter(|(_, node)| node.parent != NO_STACK) {
+        let of_callee = total[index];
+        add(&mut total[node.parent as usize], of_callee);
+        calls[node.parent as usize] += calls[index];
+    }
+    let children = Children::new(stacks);
+    let mut open = vec![0u32; shape.rows];
+    let mut to_visit: Vec<(u32, bool)> = children.of(NO_STACK).iter().map(|n| (*n, false)).collect();
+    while let Some((index, done)) = to_visit.pop() {
+        let at = index as usize;
+        let row = group(nodes[at].frame) as usize;
+        let Some(stat) = flat.methods.get_mut(row).filter(|_| calls[at] > 0) else { continue };
+        if done {
+            open[row] -= 1;
+            continue;
+        }
+        add(&mut stat.exclusive, own[at]);
+        if open[row] == 0 {
+            add(&mut stat.inclusive, total[at]);
+            stat.calls += calls[at];
+        }
+        open[row] += 1;
+        to_visit.push((index, true));
+        to_visit.extend(children.of(index).iter().map(|n| (*n, false)));
+    }
     flat
+}
+
+/// The numbers of a flat profile's threads and rows.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::profile) struct FlatShape {
+    pub threads: usize,
+    pub rows: usize,
+}
+
+/// The stacks that are one frame deeper than each stack.
+struct Children {
+    /// Where those of a stack begin in `list`; those of the empty stack come last.
+    starts: Vec<u32>,
+    list: Vec<u32>,
+}
+
+impl Children {
+    fn new(stacks: &StackTable) -> Children {
+        let nodes = stacks.nodes();
+        let place = |parent: u32| (parent as usize).min(nodes.len());
+        let mut starts = vec![0u32; nodes.len() + 2];
+        for node in nodes {
+            starts[place(node.parent) + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut next = starts.clone();
+        let mut list = vec![0; nodes.len()];
+        for (index, node) in nodes.iter().enumerate() {
+            let at = &mut next[place(node.parent)];
+            list[*at as usize] = index as u32;
+            *at += 1;
+        }
+        Children { starts, list }
+    }
+
+    /// The stacks below this one, or below [`NO_STACK`].
+    fn of(&self, stack: u32) -> &[u32] {
+        let at = (stack as usize).min(self.starts.len() - 2);
+        &self.list[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
 }
 
 /// The columns of a tree of samples: the weight of the chosen event type, and the time that threads did not
@@ -202,8 +262,15 @@ mod tests {
             (key(shallow), SampleSum { count: 1, period: 5 }),
             (key(NO_STACK), SampleSum { count: 1, period: 3 }),
         ];
-        let tree = tree_of(&sums, &stacks, 1, |_| true, |_, sum| ([0, sum.period], sum.count));
-        let flat = flat_of(&tree, 1, 2, |frame| frame);
+        let figures = |_: &SampleKey, sum: &SampleSum| ([0, sum.period], sum.count);
+        let flat = |rows, group: fn(u32) -> u32| {
+            flat_of(&sums, &stacks, FlatShape { threads: 1, rows }, |_| true, figures, group)
+        };
+        let tree = tree_of(&sums, &stacks, 1, |_| true, figures);
+        let root = &tree.nodes[0];
+        assert_eq!((root.calls, root.recorded[WEIGHT], root.own[WEIGHT]), (4, 28, 3));
+        let grouped = flat(1, |_| 0);
+        let flat = flat(2, |frame| frame);
         let figures = |row: usize| {
             let stat = &flat.methods[row];
             (stat.calls, stat.exclusive[WEIGHT], stat.inclusive[WEIGHT])
@@ -211,7 +278,6 @@ mod tests {
         assert_eq!([figures(0), figures(1)], [(3, 25, 25), (2, 0, 20)]);
         let thread = &flat.threads[0];
         assert_eq!((thread.calls, thread.total[WEIGHT], thread.idle[WEIGHT]), (4, 28, 3));
-        let grouped = flat_of(&tree, 1, 1, |_| 0);
         assert_eq!((grouped.methods[0].calls, grouped.methods[0].inclusive[WEIGHT]), (3, 25));
     }
 }
