@@ -10,8 +10,9 @@ use tracebridge::formats::input::Input;
 use tracebridge::formats::open;
 use tracebridge::formats::samples::{Sample, SampleSink, SampleTables};
 
-/// A sample: event type, time, process, thread, CPU, and the names of the functions, the outermost first.
-type WrittenSample = (String, u64, i32, i32, u32, Vec<String>);
+/// A sample: event type, time, process, thread, CPU, the names of the functions, the outermost first, and the
+/// time that a thread which stopped running did not run.
+type WrittenSample = (String, u64, i32, i32, u32, Vec<String>, Option<u64>);
 
 #[derive(Default)]
 struct Expected(Vec<WrittenSample>);
@@ -23,9 +24,10 @@ impl SampleSink for Expected {
             tables.stacks.frames(sample.stack).map(|frame| tables.frames[frame as usize].name.clone());
         let mut names: Vec<String> = names.collect();
         names.reverse();
-        let event = tables.events[sample.event as usize].name.clone();
+        let event = &tables.events[sample.event as usize];
         let cpu = sample.cpu.map_or(0, |cpu| cpu.0);
-        self.0.push((event, sample.time, thread.pid.0, thread.tid.0, cpu, names));
+        let off_cpu = event.is_off_cpu.then_some(sample.period);
+        self.0.push((event.name.clone(), sample.time, thread.pid.0, thread.tid.0, cpu, names, off_cpu));
         Ok(())
     }
 }
@@ -57,6 +59,7 @@ fn perfettos_own_classes_decode_every_sample_of_every_file_that_is_converted() {
     let dir = support::tempdir();
     let output = dir.path().join("out.pftrace");
     let mut files = 0;
+    let mut off_cpu = 0;
     for entry in fs::read_dir(corpus.join("simpleperf")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.to_str().unwrap().to_owned();
@@ -75,8 +78,10 @@ fn perfettos_own_classes_decode_every_sample_of_every_file_that_is_converted() {
         }
         // Read again, they are the same but for the CPU, which Perfetto's samples always have.
         assert_eq!(read(&output), expected, "{name}");
+        off_cpu += expected.iter().filter(|sample| sample.6.is_some_and(|ns| ns > 0)).count();
     }
     assert!(files >= 10, "{files}");
+    assert!(off_cpu > 100, "{off_cpu} samples of threads that stopped running");
 }
 
 #[test]

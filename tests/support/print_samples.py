@@ -1,5 +1,6 @@
 """Prints the samples of a Perfetto trace, decoded with Perfetto's own classes, one JSON array a line: event type,
-time, process, thread, CPU, and the names of the functions, the outermost first."""
+time, process, thread, CPU, the names of the functions, the outermost first, and for a thread that stopped running the
+time until it ran again, else null."""
 
 import json
 import sys
@@ -15,7 +16,11 @@ for packet in trace.packet:
     if packet.sequence_flags & 1:
         state.clear()
     if packet.HasField("trace_packet_defaults"):
-        state["event"] = packet.trace_packet_defaults.perf_sample_defaults.timebase.name
+        defaults = packet.trace_packet_defaults.perf_sample_defaults
+        state["event"] = defaults.timebase.name
+        followers = [follower.name for follower in defaults.followers]
+        state["is_off_cpu"] = followers == ["off-cpu-ns"]
+        assert state["is_off_cpu"] or not followers
     for kind in ("function_names", "frames", "callstacks", "mappings"):
         for item in getattr(packet.interned_data, kind):
             state[kind, item.iid] = item
@@ -28,4 +33,9 @@ for packet in trace.packet:
             frame = state["frames", frame]
             assert ("mappings", frame.mapping_id) in state
             stack.append(state["function_names", frame.function_name_id].str.decode())
-    print(json.dumps([state["event"], packet.timestamp, sample.pid, sample.tid, sample.cpu, stack]))
+    off_cpu = None
+    if state["is_off_cpu"]:
+        (total,) = sample.follower_counts
+        off_cpu = total - state.get(("off_cpu", sample.cpu), 0)
+        state["off_cpu", sample.cpu] = total
+    print(json.dumps([state["event"], packet.timestamp, sample.pid, sample.tid, sample.cpu, stack, off_cpu]))

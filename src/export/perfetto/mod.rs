@@ -479,17 +479,6 @@ impl TimelineSink for PerfettoWriter<'_> {
         self.writer.finish()
     }
 
-    fn notes(&mut self) -> Vec<String> {
-        let off_cpu = self.samples.off_cpu;
-        let note = || {
-            format!(
-                "{off_cpu} samples of threads that stopped running are without the time until they ran again: \
-                 Perfetto's samples have no place for it"
-            )
-        };
-        (off_cpu > 0).then(note).into_iter().collect()
-    }
-
     fn passes_through(&mut self, input: usize) -> bool {
         self.passed.as_ref().is_some_and(|passed| passed.contains(input))
     }

@@ -3,6 +3,9 @@
 //! Each event type of each set has a packet sequence of its own, whose defaults name the event type: so
 //! Perfetto tells them apart. Call stacks, frames, functions and files are interned in each sequence when the
 //! first sample has them.
+//!
+//! The samples of threads that stopped running have a counter that follows them: the sum of the times until
+//! the threads ran again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +15,11 @@ use rustc_hash::FxHashSet;
 
 use super::packet::{FreeIds, packet, timestamp};
 use crate::formats::perfetto::fields::{
-    callstack, frame, frame_kind, interned_data, interned_string, mapping, perf_events_timebase, perf_sample,
-    perf_sample_defaults, sequence_flags, trace_packet, trace_packet_defaults,
+    callstack, follower_event, frame, frame_kind, interned_data, interned_string, mapping,
+    perf_events_timebase, perf_sample, perf_sample_defaults, sequence_flags, trace_packet,
+    trace_packet_defaults,
 };
+use crate::formats::perfetto::sample_events::OFF_CPU_FOLLOWER;
 use crate::formats::perfetto::wire::write::{bytes, int, message, string, uint};
 use crate::formats::samples::{FrameKind, NO_STACK, Sample, SampleEvent, SampleRate, SampleTables};
 use crate::ids::Cpu;
@@ -24,8 +29,6 @@ use crate::ids::Cpu;
 pub(super) struct SampleWriter {
     /// By the number of the set.
     sets: Vec<SampleSet>,
-    /// The samples of threads that stopped running.
-    pub(super) off_cpu: u64,
 }
 
 struct SampleSet {
@@ -66,7 +69,6 @@ impl SampleWriter {
         let Some(SampleSet { tables, streams }) = self.sets.get_mut(set as usize) else { return };
         let Some(stream) = streams.get_mut(sample.event as usize) else { return };
         let event = &tables.events[sample.event as usize];
-        self.off_cpu += u64::from(event.is_off_cpu);
         packet(out, stream.sequence, |out| {
             timestamp(out, sample.time, clock);
             let is_first = !std::mem::replace(&mut stream.has_begun, true);
@@ -89,6 +91,9 @@ impl SampleWriter {
                     uint(out, perf_sample::CALLSTACK_IID, iid(sample.stack));
                 }
                 uint(out, perf_sample::TIMEBASE_COUNT, *count);
+                if event.is_off_cpu {
+                    uint(out, perf_sample::FOLLOWER_COUNTS, *count);
+                }
             });
         });
     }
@@ -111,6 +116,11 @@ fn defaults(out: &mut Vec<u8>, event: &SampleEvent) {
                 }
                 string(out, perf_events_timebase::NAME, event.name.as_bytes());
             });
+            if event.is_off_cpu {
+                message(out, perf_sample_defaults::FOLLOWERS, |out| {
+                    string(out, follower_event::NAME, OFF_CPU_FOLLOWER.as_bytes());
+                });
+            }
         });
     });
 }
