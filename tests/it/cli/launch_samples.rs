@@ -9,9 +9,11 @@ use support::tracebridge;
 
 use super::adb_launch::{FIFTEEN, Phone, TEN, calls, events, install, launch, write_script};
 
-/// A stand-in for `simpleperf`, which no emulated phone here has: it takes the options that the real one has,
-/// refuses an app that is neither debuggable nor profileable, samples until SIGTERM, and then writes its
-/// file.
+/// A stand-in for `simpleperf`, which no emulated phone here has, by simpleperf/cmd_record.cpp and
+/// simpleperf/environment.cpp: it takes the options that the real one has, of which a frequency holds for the
+/// event types that follow it and is else 4000; samples switches of `cpu-clock` and `task-clock` alone;
+/// refuses an app that is neither debuggable nor profileable, as the real one does without root; samples until
+/// SIGTERM, and then writes its file.
 const SIMPLEPERF: &str = r#"if [ "$*" = "list --show-features" ]; then
     echo trace-offcpu
     exit
@@ -19,15 +21,23 @@ fi
 echo "simpleperf $*" >>HERE/calls
 [ $1 = record ] || exit 1
 shift
+rate=4000
 while [ $# -gt 0 ]; do
     case $1 in
-        --app | -e | -f | --duration) shift ;;
+        --app | --duration) shift ;;
+        -f) shift; rate=$1 ;;
+        -e) shift; event=${1%:u}; echo "simpleperf samples $1 at $rate" >>HERE/calls ;;
         -o) shift; out=$1 ;;
-        -g | --trace-offcpu) ;;
+        -g) ;;
+        --trace-offcpu) offcpu=1 ;;
         *) echo "simpleperf E cmd.cpp:1] Unknown option for record command: '$1'" >&2; exit 1 ;;
     esac
     shift
 done
+case $offcpu,$event in
+    ,* | 1,cpu-clock | 1,task-clock) ;;
+    *) echo "simpleperf E --trace-offcpu option only works with one of events cpu-clock task-clock" >&2; exit 1 ;;
+esac
 if [ -e HERE/release ]; then
     echo "simpleperf E environment.cpp:1] Package com.app doesn't exist or isn't debuggable/profileable." >&2
     exit 1
@@ -52,8 +62,9 @@ fn a_launch_is_sampled_by_the_devices_simpleperf_and_the_samples_are_on_its_time
     assert_eq!(samples, 100);
     let simpleperf = phone.calls("simpleperf record");
     let expected =
-        "simpleperf record --app com.app -e task-clock:u -g --trace-offcpu -f 500 --duration 60 -o ";
+        "simpleperf record --app com.app -f 500 -e task-clock:u -g --trace-offcpu --duration 60 -o ";
     assert!(simpleperf.len() == 1 && simpleperf[0].starts_with(expected), "{simpleperf:?}");
+    assert_eq!(phone.calls("simpleperf samples"), ["simpleperf samples task-clock:u at 500"]);
     let am = phone.calls("am start");
     assert!(am.len() == 1 && !am[0].contains("--start-profiler"), "the methods are not traced: {am:?}");
     assert!(!phone.here.join("tracebridge.d").exists(), "nothing stays on the device");

@@ -79,14 +79,14 @@ impl Sampler {
     }
 
     /// The arguments of `simpleperf` that sample `package`. Where the kernel lets it, it also samples where a
-    /// thread stops running.
+    /// thread stops running. A frequency holds for the event types that follow it.
     fn arguments(&self, package: &str) -> Vec<String> {
+        let frequency = self.frequency.to_string();
         let mut arguments: Vec<String> =
-            ["record", "--app", package, "-e", EVENT, "-g"].map(str::to_owned).into();
+            ["record", "--app", package, "-f", &frequency, "-e", EVENT, "-g"].map(str::to_owned).into();
         if self.traces_off_cpu() {
             arguments.push("--trace-offcpu".to_owned());
         }
-        arguments.extend(["-f".to_owned(), self.frequency.to_string()]);
         arguments.extend(["--duration".to_owned(), self.time.as_secs().max(1).to_string()]);
         arguments.extend(["-o".to_owned(), self.path.display().to_string()]);
         arguments
