@@ -224,8 +224,7 @@ impl<'m> Mapping<'m> {
         let real = self.class(class)?;
         let part = self.method_lines(class, method)?;
         let mapper = ProguardMapper::new(ProguardMapping::new(&part));
-        // A method that R8 moved from another class has the name of that class.
-        let (real, method) = mapper.remap_method(class, method).unwrap_or((real, method));
+        let method = mapper.remap_method(class, method).map_or(method, |(_, real)| real);
         Some(format!("{real}.{method}"))
     }
 

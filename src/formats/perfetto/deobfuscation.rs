@@ -1,6 +1,8 @@
 //! `DeobfuscationMapping`: the real names of an app's classes and methods, which `traceconv deobfuscate` and
 //! Android Studio append to a trace (protos/perfetto/trace/profiling/deobfuscation.proto).
 
+use std::collections::HashMap;
+
 use super::fields::{deobfuscation_mapping, obfuscated_class, obfuscated_member, trace_packet};
 use super::wire::read::{WireValue, fields, last_value};
 use crate::art::Mapping;
@@ -9,6 +11,8 @@ use crate::art::Mapping;
 pub(super) struct MappingText {
     package: String,
     text: String,
+    /// The real names of methods that R8 took from other classes, by the name that they have in the trace.
+    moved: HashMap<String, String>,
 }
 
 impl MappingText {
@@ -19,6 +23,7 @@ impl MappingText {
         let package =
             package.map_or(String::new(), |name| String::from_utf8_lossy(name.bytes()).into_owned());
         let mut text = String::new();
+        let mut moved = HashMap::new();
         for (_, class) in fields(message).filter(|(n, _)| *n == deobfuscation_mapping::OBFUSCATED_CLASSES) {
             let class = class.bytes();
             let Some([real, obfuscated]) =
@@ -29,12 +34,15 @@ impl MappingText {
             text += &format!("{real} -> {obfuscated}:\n");
             for (_, method) in fields(class).filter(|(n, _)| *n == obfuscated_class::OBFUSCATED_METHODS) {
                 let both = [obfuscated_member::DEOBFUSCATED_NAME, obfuscated_member::OBFUSCATED_NAME];
-                if let Some([real, obfuscated]) = names(method.bytes(), both) {
-                    text += &format!("    void {real}() -> {obfuscated}\n");
+                let Some([real, method]) = names(method.bytes(), both) else { continue };
+                if real.contains('.') {
+                    moved.insert(format!("{obfuscated}.{method}"), real.to_owned());
+                } else {
+                    text += &format!("    void {real}() -> {method}\n");
                 }
             }
         }
-        Some(MappingText { package, text })
+        Some(MappingText { package, text, moved })
     }
 }
 
@@ -51,15 +59,13 @@ fn names(message: &[u8], wanted: [u32; 2]) -> Option<[&str; 2]> {
 /// The mappings of a trace's packages.
 #[derive(Default)]
 pub(super) struct PackageMappings<'m> {
-    list: Vec<(&'m str, Mapping<'m>)>,
+    list: Vec<(&'m MappingText, Mapping<'m>)>,
 }
 
 impl<'m> PackageMappings<'m> {
     /// The mappings of these texts; those without a class are left out.
     pub(super) fn new(texts: &'m [MappingText]) -> PackageMappings<'m> {
-        let list = texts.iter().filter_map(|MappingText { package, text }| {
-            Some((package.as_str(), Mapping::parse(text.as_bytes()).ok()?))
-        });
+        let list = texts.iter().filter_map(|text| Some((text, Mapping::parse(text.text.as_bytes()).ok()?)));
         PackageMappings { list: list.collect() }
     }
 
@@ -72,11 +78,14 @@ impl<'m> PackageMappings<'m> {
                     part.strip_prefix(package).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
                 })
         };
-        let own = self.list.iter().filter(|(package, _)| is_of(package));
-        if let Some(real) = own.filter_map(|(_, mapping)| mapping.text(name)).last() {
+        let real = |(text, mapping): &(&MappingText, Mapping<'m>)| {
+            text.moved.get(name).cloned().or_else(|| mapping.text(name))
+        };
+        let own = self.list.iter().filter(|(text, _)| is_of(&text.package));
+        if let Some(real) = own.filter_map(real).last() {
             return Some(real);
         }
-        let mut found = self.list.iter().filter_map(|(_, mapping)| mapping.text(name));
+        let mut found = self.list.iter().filter_map(real);
         let real = found.next()?;
         found.all(|other| other == real).then_some(real)
     }
