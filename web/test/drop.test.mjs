@@ -99,6 +99,11 @@ browserTest(
       ["cut in a block", whole.slice(0, whole.indexOf(last) + 30), /ends in the middle/],
       ["without its last block", whole.replace(last, ""), /Block \d+ .*missing/],
       ["cut behind its directory", whole.slice(0, whole.indexOf("<!--tracebridge-block")), /Block \d+ .*missing/],
+      [
+        "cut before its directory",
+        whole.replace(/<script type="application\/json"[^]*$/, last),
+        /before the directory/,
+      ],
       ["a later version", whole.replace('"version":7', '"version":99'), /version 99/],
       ["a broken directory", whole.replace('{"format"', '{"format'), /directory is damaged/],
       ["no traces", whole.replace(/"traces":\[[^\]]*\]/, '"traces":[]'), /names no trace/],
@@ -143,7 +148,7 @@ function changed(trace, change) {
 
 browserTest("chromium", "a hostile page does no harm, and no claim of it is believed", async (running) => {
   const { page, problems } = await openPage(running, FILE, { fragment: "panel=timeline" });
-  const damaged = /cannot be opened beside this page: .*(damaged|claims|ends too early|more than|missing)/;
+  const damaged = /cannot be opened beside this page: .*(damaged|claims|ends too early|more than|missing|not known)/;
   const cases = {
     "no processes": (index) => (index.processes = null),
     "a thread of no process": (index) => (index.threads[0].process = 99),

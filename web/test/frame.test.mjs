@@ -258,7 +258,7 @@ browserTest("chromium", "losses and damage stand in the banner and in the summar
     "median 900 ns, 99 % within 12.00 µs",
     "gc-count",
     "17",
-    "2014-03-30 13:58:15",
+    "2014-03-30 13:58:15 UTC",
     "tried mono",
     "a note",
     "2 calls were open",

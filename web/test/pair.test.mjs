@@ -114,7 +114,7 @@ for (const browser of ["chromium", "firefox"]) {
 }
 
 browserTest("chromium", "what is measured is said, and drawn on the ruler of both", async (browser) => {
-  const { page, problems } = await openPage(browser, FILE);
+  const { page, problems } = await openPage(browser, FILE, { fragment: "view=0-1500000000" });
   // The line of what is measured is the last one of the ruler: dark from its begin to its end.
   const found = await page.evaluate(() => {
     const { timeline, other } = window.__tracebridge;
@@ -167,6 +167,7 @@ browserTest("chromium", "a row of the comparison is aligned and selected in both
   const reopened = await both(again.page);
   assert.deepEqual([reopened.new.selection, reopened.old.selection], [now.selection, old.selection]);
   near(reopened.old.from - reopened.new.from, old.from - now.from, "aligned again");
+  await page.bringToFront();
   await clickButton(page, "Align at the begin of the launch", ".comparison");
   const back = await both(page);
   near(back.old.from, back.new.from, "aligned at the launch");

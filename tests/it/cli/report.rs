@@ -333,6 +333,32 @@ fn the_stages_of_a_launch_are_in_the_index() {
     );
 }
 
+#[test]
+fn a_launched_process_has_its_package_where_the_kernel_keeps_but_the_end_of_its_name() {
+    let dir = support::tempdir();
+    let target = "androidx.benchmark.integration.macrobenchmark.target";
+    let mark = |comm: &str, pid: u32, us: u64, what: &str| {
+        format!(" {comm}-{pid} ( {pid}) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n")
+    };
+    let text = [
+        mark("system_server", 50, 50, &format!("S|50|launching: {target}|1")),
+        mark("hmark.target", 7, 100, "B|7|bindApplication"),
+        mark("hmark.target", 7, 110, "E|7"),
+        mark("hmark.target", 7, 120, "B|7|Choreographer#doFrame 1"),
+        mark("hmark.target", 7, 130, "E|7"),
+        mark("chmark.test", 9, 140, "B|9|test"),
+        mark("chmark.test", 9, 150, "E|9"),
+        mark("system_server", 50, 160, &format!("F|50|launching: {target}|1")),
+    ];
+    fs::write(dir.path().join("t.txt"), text.concat()).unwrap();
+    let page = page(dir.path(), "report t.txt -o t.html", "t.html");
+    let processes = page.index["processes"].as_array().unwrap();
+    let mut names: Vec<_> = processes.iter().map(|one| (one["pid"].as_u64(), one["name"].as_str())).collect();
+    names.sort_unstable();
+    let expected = [(7, target), (9, "chmark.test"), (50, "system_server")];
+    assert_eq!(names, expected.map(|(pid, name)| (Some(pid), Some(name))));
+}
+
 /// A recording of a main thread with one stage of this length, µs, and a slice in it.
 fn timed_run(dir: &Path, name: &str, work_us: u64) {
     let mark = |us: u64, what: &str| format!(" m-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n");
@@ -357,6 +383,9 @@ fn a_comparison_of_two_sets_holds_both_typical_runs_and_what_changed() {
     let total = &comparison["total"];
     assert_eq!((total["old_ns"].as_u64(), total["delta_ns"].as_i64()), (Some(121_500), Some(50_000)));
     assert_eq!(total["noise"], false, "{total}");
+    // What is measured of the typical run: its one stage.
+    let extent = |side: &str| [&comparison[side]["from_ns"], &comparison[side]["to_ns"]].map(Value::as_u64);
+    assert_eq!((extent("old"), extent("new")), ([Some(0), Some(121_000)], [Some(0), Some(171_000)]));
     let slice =
         |name: &str| comparison["slices"].as_array().unwrap().iter().find(|r| r["name"] == name).unwrap();
     assert_eq!(

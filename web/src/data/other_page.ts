@@ -18,10 +18,12 @@ export async function readOtherPage(file: File): Promise<{ directory: Directory;
 export function parseOtherPage(text: string): { directory: Directory; blocks: Blocks } {
   const begin = `<script type="application/json" id="${DIRECTORY_ID}">`;
   const at = text.indexOf(begin);
+  const blocks = blocksOf(text);
   if (at < 0) {
+    if (blocks.length > 0) throw new Error("it ends before the directory of its data: the file was cut");
     throw new Error(
       /^\s*<!doctype html/i.test(text.slice(0, 200))
-        ? "it is a page, but none that tracebridge report has written, or its data was cut off"
+        ? "it is a page, but none that tracebridge report has written, or all of its data was cut off"
         : "it is no report page; tracebridge report makes one of a trace",
     );
   }
@@ -40,14 +42,14 @@ export function parseOtherPage(text: string): { directory: Directory; blocks: Bl
     && traces.length > 0
     && traces.every((one: { index?: unknown } | null) => Number.isSafeInteger(one?.index));
   if (!isDirectory) throw new Error("its directory names no trace");
-  return { directory, blocks: new Blocks(blocksOf(text, end), MAX_BLOCK_BYTES) };
+  return { directory, blocks: new Blocks(blocks, MAX_BLOCK_BYTES) };
 }
 
-/** Where the blocks lie in the text of a page, from `from` on. */
-function blocksOf(text: string, from: number): (() => string)[] {
+/** Where the blocks lie in the text of a page: before the directory, or behind it. */
+function blocksOf(text: string): (() => string)[] {
   const prefix = COMMENT_BEGIN + BLOCK_PREFIX;
   const blocks: (() => string)[] = [];
-  for (let at = text.indexOf(prefix, from); at >= 0; at = text.indexOf(prefix, at)) {
+  for (let at = text.indexOf(prefix); at >= 0; at = text.indexOf(prefix, at)) {
     const begin = at + prefix.length;
     const end = text.indexOf("-->", begin);
     if (end < 0) throw new Error("it ends in the middle of its data: the file was cut");

@@ -56,13 +56,15 @@ export async function pngOf(pictures: Picture[]): Promise<Blob> {
     context.fillStyle = scene.theme.bg;
     context.fillRect(0, top, width, TITLE_HEIGHT_PX + picture.rulerHeight + scene.height + GAP_PX);
     const body = top + TITLE_HEIGHT_PX + picture.rulerHeight;
+    context.save();
+    context.translate(0, top);
+    drawTitle(context, picture, width);
+    context.restore();
     context.drawImage(ruler, picture.namesWidth, top + TITLE_HEIGHT_PX, wide, picture.rulerHeight);
     for (const canvas of [painter.canvas, overlay])
       context.drawImage(canvas, picture.namesWidth, body, wide, scene.height);
     context.save();
-    context.translate(0, top);
-    drawTitle(context, picture, width);
-    context.translate(0, TITLE_HEIGHT_PX + picture.rulerHeight);
+    context.translate(0, body);
     context.beginPath();
     context.rect(0, 0, picture.namesWidth, scene.height);
     context.clip();
@@ -114,6 +116,7 @@ export function svgOf(pictures: Picture[]): Blob {
     "<defs>",
     ...defs,
     "</defs>",
+    `<rect width="${width}" height="${height}" fill="${pictures.at(0)?.scene.theme.bg ?? "#fff"}"/>`,
     ...body,
     "</svg>\n",
   ].join("\n");
@@ -172,8 +175,16 @@ function drawNames(context: CanvasRenderingContext2D, scene: Scene, width: numbe
     context.font = FONT;
     context.fillStyle = theme.muted;
     const detail = visibleName(row.detail.slice(0, 200));
-    if (detail && used + context.measureText(detail).width < width - 4) context.fillText(detail, used, top + tall / 2);
+    context.fillText(endCut(context, detail, width - used - 4), used, top + tall / 2);
   }
+}
+
+/** A text, or its begin where it has no room. */
+function endCut(context: CanvasRenderingContext2D, text: string, room: number): string {
+  if (context.measureText(text).width <= room) return text;
+  let shown = text;
+  while (shown && context.measureText(`${shown}…`).width > room) shown = shown.slice(0, -1);
+  return shown && `${shown}…`;
 }
 
 /** A text, or its begin and its end where it has no room. */

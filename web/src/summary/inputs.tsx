@@ -16,6 +16,11 @@ export function Inputs({ index }: { index: TraceIndex }) {
   );
 }
 
+/** A time of day with its zone: the program writes them all in UTC. */
+function withZone(value: string): string {
+  return /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(value) ? `${value} UTC` : value;
+}
+
 function Input({ input }: { input: Record<string, unknown> }) {
   const text = (name: string) => {
     const value = input[name] ?? null;
@@ -62,7 +67,9 @@ function Input({ input }: { input: Record<string, unknown> }) {
       {header.length > 0 && (
         <>
           <h3>Header</h3>
-          <Facts facts={header.map((pair) => [String((pair as unknown[])[0]), String((pair as unknown[])[1])])} />
+          <Facts
+            facts={header.map((pair) => [String((pair as unknown[])[0]), withZone(String((pair as unknown[])[1]))])}
+          />
         </>
       )}
       {explain.length > 0 && (

@@ -123,8 +123,10 @@ function drawMeasured(context: CanvasRenderingContext2D, { theme, scale, model }
   context.fillRect(x0, top + tall / 2, x1 - x0, 1);
   for (const x of [x0, x1 - 1]) context.fillRect(x, top + 1, 1, tall - 2);
   const room = context.measureText(measured.text).width;
-  const middle = (Math.max(x0, 0) + Math.min(x1, scale.width)) / 2 - room / 2;
-  const at = Math.min(Math.max(middle, 4), scale.width - room - 4);
+  const [left, right] = [Math.max(x0, 0), Math.min(x1, scale.width)];
+  // Beside the line where it is shorter than its text.
+  const beside = right + room + 12 < scale.width ? right + 8 : left - room - 8;
+  const at = right - left > room + 20 ? (left + right - room) / 2 : Math.max(beside, 4);
   context.fillStyle = theme.panel;
   context.fillRect(at - 3, top, room + 6, tall);
   context.fillStyle = theme.fg;
