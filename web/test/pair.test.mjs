@@ -122,7 +122,9 @@ browserTest("chromium", "what is measured is said, and drawn on the ruler of bot
       const { from, to } = (n === 0 ? timeline : other).view();
       const ratio = devicePixelRatio || 1;
       const y = Math.round((canvas.clientHeight - 10) * ratio);
-      const { data } = canvas.getContext("2d").getImageData(0, y, canvas.width, 1);
+      const copy = new OffscreenCanvas(canvas.width, 1).getContext("2d", { willReadFrequently: true });
+      copy.drawImage(canvas, 0, -y);
+      const { data } = copy.getImageData(0, 0, canvas.width, 1);
       let [first, last] = [-1, -1];
       for (let x = 0; x < canvas.width; x++) {
         if (data[4 * x] + data[4 * x + 1] + data[4 * x + 2] > 200) continue;

@@ -59,19 +59,21 @@ async function fileOf(page, item) {
 }
 
 /** What a page shows, as far as a copy or a link tells of it. */
-const shown = (page) =>
-  page.evaluate(() => {
+const shown = async (page) => {
+  const text = await page.evaluate(() => {
     const { timeline } = window.__tracebridge;
     const { view, range, selection, panel, theme, query, rows, notes, name } = timeline.store.state;
-    return {
+    return JSON.stringify({
       ...{ view, range, selection, panel, theme, query, rows, name },
       notes: notes.map(({ at, text, selection }) => ({ at, text, selection })),
       scrolled: timeline.scrolled(),
       open: timeline.rows().map(({ id, open }) => [id, open]),
       names: document.querySelector(".tl").style.getPropertyValue("--names"),
       title: document.title,
-    };
+    });
   });
+  return JSON.parse(text);
+};
 
 /** Makes a picture of its own: a part in view, a selection, notes, rows of one's own choice. */
 async function arrange(page) {
@@ -256,8 +258,8 @@ for (const browser of ["chromium", "firefox"]) {
         const places = [];
         for (let item = 0; item < 400 && places.length < 6; item++) {
           const box = timeline.box({ kind: "span", track: main, item });
-          if (!box || box.width < 4 || box.y > labels.bottom - 20) continue;
-          const [x, y] = [box.x + box.width - 2, box.y + box.height - 4];
+          if (!box || box.width < 12 || box.y > labels.bottom - 20) continue;
+          const [x, y] = [box.x + box.width - 5, box.y + box.height - 6];
           places.push({ x: x - labels.left, y: y - labels.top + TITLE + ruler.height, color: timeline.pixel(x, y) });
         }
         // The flag of the note on the ruler.
@@ -306,7 +308,7 @@ for (const browser of ["chromium", "firefox"]) {
     const visible = HOSTILE.replace("\u202e", "\\u{202e}");
     const has = (what, test) => assert.ok(found.texts.some(test), `${what}: ${found.texts.slice(0, 40).join(" | ")}`);
     has("the trace", (text) => text === "launch.dat + app.trace");
-    has("a tick", (text) => /^0\.1 s$/.test(text));
+    has("a tick", (text) => /^50 ms$/.test(text));
     has("a row", (text) => text === "RenderThread" || text === "Frames");
     has("a process", (text) => text.endsWith(visible.slice(-10)));
     has("a note", (text) => text === "<b>note</b>");

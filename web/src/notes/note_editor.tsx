@@ -1,6 +1,6 @@
 // The dialog in which a note is written.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Note, Store } from "../store";
 import { details } from "../timeline/details";
@@ -18,7 +18,8 @@ export function NoteEditor({ store }: { store: Store }) {
 function Editor({ store, note }: { store: Store; note: Note }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
+  // Before the next key is pressed, which belongs to the text.
+  useLayoutEffect(() => {
     mounted(dialog).showModal();
     mounted(field).focus();
   }, []);

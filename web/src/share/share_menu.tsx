@@ -1,6 +1,6 @@
 // The menu "Share": link, copy, pictures, and the way to another page.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { Panel, Store } from "../store";
 import { mounted } from "../ui/mounted";
@@ -59,7 +59,7 @@ export function ShareMenu({
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, [store, first]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!shown) return;
     mounted(root).querySelector<HTMLElement>("[role=menuitem]")?.focus();
     const onPress = (event: Event) => {
