@@ -5,19 +5,30 @@ import { render } from "preact";
 import { App } from "./app";
 import { serve } from "./data/decode_workers";
 import { Blocks, type Comparison, readDirectory } from "./data/format";
+import { held, isTooMuch } from "./data/held";
 import { Trace } from "./data/trace";
 import { Store } from "./store";
 import { followFragment } from "./ui/follow_fragment";
 import { fromFragment, placeFrom } from "./ui/fragment";
 import { savedFragment } from "./share/saved_copy";
+import { watchReading } from "./ui/reading";
+import { askToOpen } from "./ui/too_large";
 import { visibleName } from "./ui/text";
 
 async function open(root: HTMLElement): Promise<void> {
   const opening = root.firstElementChild ?? root;
   const directory = readDirectory(document);
   const blocks = Blocks.of(document);
+  const found = await Promise.all(
+    directory.traces.map(async ({ role, index }) => ({ role, index: await Trace.readIndex(blocks, index) })),
+  );
+  const all = held(found.map(({ index }) => index));
+  if (found[0] && isTooMuch(all)) {
+    await askToOpen(root, found[0].index, all);
+    root.replaceChildren(opening);
+  }
   const traces: Trace[] = [];
-  for (const { role, index } of directory.traces) {
+  for (const { role, index } of found) {
     traces.push(
       await Trace.open(blocks, role, index, (done, total) => {
         opening.textContent = `Opening the trace … ${done} of ${total} tracks`;
@@ -58,4 +69,11 @@ function sentence(error: unknown): string {
 
 // The page's workers run this script too.
 if (typeof document === "undefined") serve();
-else start();
+else if (document.readyState === "loading") {
+  // The script stands before the data, so that it can say what the browser still reads.
+  const opening = document.querySelector(".opening");
+  watchReading((text) => {
+    if (opening) opening.textContent = text;
+  });
+  addEventListener("DOMContentLoaded", start);
+} else start();

@@ -1,7 +1,7 @@
 // Writes report pages of synthetic traces, by docs/report-format.md alone: it shares no code with the page's
 // reader nor with the Rust writer.
 //
-// usage: node test/fixture.mjs KIND OUT.html      KIND: small, launch, tasks, methods, big, threads, sched
+// usage: node test/fixture.mjs KIND OUT.html      KIND: small, launch, tasks, methods, big, huge, threads, sched
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { argv } from "node:process";

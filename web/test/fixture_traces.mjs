@@ -854,6 +854,20 @@ export const KINDS = {
     ),
   methods: () => methodTrace({ seed: 5, title: "app.trace", threadCount: 8, count: 20000, methodCount: 100 }),
   big: () => methodTrace({ seed: 2, title: "big.trace", threadCount: 8, count: 5000000, methodCount: 5000 }),
+  /** 25 million calls, and 10 million slices on threads of their own. */
+  huge: () => {
+    const made = methodTrace({ seed: 7, title: "huge.trace", threadCount: 8, count: 25_000_000, methodCount: 20_000 });
+    const rng = random(8);
+    const names = Array.from({ length: 500 }, (_, i) => made.strings.push(`slice ${i}`) - 1);
+    for (let n = 0; n < 8; n++) {
+      const { columns: all, depth } = calls({ rng, count: 1_250_000, methods: 500, from: MS, step: 2000, depth: 12 });
+      const { method, ...rest } = all;
+      const thread = made.threads.push({ ...made.threads[1], tid: 5000 + n, name: `events-${n}`, busy_ns: 1 }) - 1;
+      const columns = { ...rest, name: method.map((one) => names[one]) };
+      made.tracks.push({ kind: "slices", role: "atrace", thread, depth, columns });
+    }
+    return made;
+  },
   threads: () =>
     system({
       seed: 3,

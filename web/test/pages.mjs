@@ -30,7 +30,7 @@ export async function openPage(
   await page.goto(`${pathToFileURL(path).href}${fragment ? `#${fragment}` : ""}`, { waitUntil: "load" });
   await page.waitForSelector(`${wait}, .failed`);
   await page.waitForSelector(
-    ".profile, .table-panel, .launches, .summary, .comparison, .screen, .splitter [aria-pressed=true], .failed",
+    ".profile, .table-panel, .too-large, .launches, .summary, .comparison, .screen, .splitter [aria-pressed=true], .failed",
   );
   await settled(page);
   return { page, problems };

@@ -1,6 +1,7 @@
 // Opens the page of another capture beside the one that is shown, so that the two become a comparison.
 
 import { readOtherPage } from "../data/other_page";
+import { held, isTooMuch } from "../data/held";
 import { Trace } from "../data/trace";
 import { ALL_ROWS, type Store } from "../store";
 import { Layout } from "../timeline/layout";
@@ -16,7 +17,13 @@ export async function openOther(store: Store, file: File): Promise<string> {
   try {
     const { directory, blocks } = await readOtherPage(file);
     const [first] = directory.traces;
-    other = await Trace.open(blocks, "old", first.index, () => undefined);
+    const index = await Trace.readIndex(blocks, first.index);
+    if (isTooMuch(held([index, store.state.trace.index]))) {
+      throw new Error(
+        "both pages together hold more than a browser has room for; report --from and --to make smaller ones",
+      );
+    }
+    other = await Trace.open(blocks, "old", index, () => undefined);
     // Whatever the page cannot draw or measure fails here, before it takes the place of what is shown.
     void new Layout(modelOf(other), ALL_ROWS);
     compareTraces(other, other);

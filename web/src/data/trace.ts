@@ -34,16 +34,20 @@ export class Trace {
     readonly isDropped: boolean,
   ) {}
 
+  /** Reads what a trace of the page holds. That of another page is checked. */
+  static async readIndex(blocks: Blocks, indexBlock: number): Promise<TraceIndex> {
+    const read = await blocks.json<TraceIndex>(indexBlock);
+    return blocks.limit === null ? read : checkedIndex(read);
+  }
+
   /** Decodes a trace of the page. `progress` is told how many tracks are done. */
   static async open(
     blocks: Blocks,
     role: TraceRole,
-    indexBlock: number,
+    index: TraceIndex,
     progress: (done: number, total: number) => void,
   ): Promise<Trace> {
     const isDropped = blocks.limit !== null;
-    const read = await blocks.json<TraceIndex>(indexBlock);
-    const index = isDropped ? checkedIndex(read) : read;
     const tracks = index.tracks.map((info, id) => ({ ...info, id }));
     const [strings, methods, videos] = await Promise.all([
       blocks.json<string[]>(index.strings),
