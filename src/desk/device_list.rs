@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::device::{Device, printable_text};
+use super::device::{Device, PushedBinary, printable_text};
 use super::error::DeskError;
 use crate::adb::{AdbError, AttachedDevice, Server};
 use crate::workers::run_pool;
@@ -27,6 +27,8 @@ pub struct ListedDevice {
     /// Its serial.
     pub serial: String,
     pub details: DeviceDetails,
+    /// The words about a binary on it that is another one than this program's.
+    pub warning: Option<String>,
     /// The same for scripts.
     pub json: Value,
 }
@@ -97,7 +99,7 @@ impl ListedDevice {
             let problem = error.to_string();
             let json = json!({ "serial": serial, "state": attached.state, "error": problem });
             let problem = problem.strip_prefix(&format!("{serial}: ")).unwrap_or(&problem).to_owned();
-            ListedDevice { serial, details: DeviceDetails::Unusable(problem), json }
+            ListedDevice { serial, details: DeviceDetails::Unusable(problem), warning: None, json }
         })
     }
 
@@ -107,17 +109,27 @@ impl ListedDevice {
         let tracing = device.tracing_access()?.name();
         let facts = &device.facts;
         let root = if facts.su_refused { "refused".to_owned() } else { device.privilege().to_string() };
-        let mut json =
-            json!({ "serial": attached.serial, "state": attached.state, "root": root, "tracing": tracing });
+        let binary = device.pushed_binary();
+        let mut json = json!({
+            "serial": attached.serial,
+            "state": attached.state,
+            "root": root,
+            "tracing": tracing,
+            "binary": binary.name(),
+        });
         if let (Some(fields), Ok(Value::Object(facts))) = (json.as_object_mut(), serde_json::to_value(facts))
         {
             fields.extend(facts);
+            if let PushedBinary::Other(Some(version)) = &binary {
+                fields.insert("binary_version".to_owned(), version.clone().into());
+            }
         }
         let known = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
         let server_model = printable_text(attached.model.as_deref().unwrap_or_default());
         let model = if facts.model.is_empty() { &server_model } else { &facts.model };
         let details =
             [known(model), known(&facts.release), known(&facts.abi), root.clone(), tracing.to_owned()];
-        Ok(ListedDevice { serial: attached.serial.clone(), details: DeviceDetails::Usable(details), json })
+        let details = DeviceDetails::Usable(details);
+        Ok(ListedDevice { serial: attached.serial.clone(), details, warning: binary.warning(), json })
     }
 }

@@ -22,7 +22,9 @@ mod recording;
 mod targets;
 mod user_interface;
 
-pub use device::abandon_all;
+pub use device::{
+    EmbeddedBinary, abandon_all, embedded_binaries, file_sha256, has_embedded_binaries, quoted,
+};
 pub use device_command::{mark, report, start_flight_recorder, stop_flight_recorder};
 pub use device_list::{DeviceDetails, ListedDevice, list_devices};
 pub use error::DeskError;

@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 use crate::desk::host_hints;
 
 /// The commands of the host, by where they act.
-const GROUPS: [(&str, &[&str]); 2] = [
+const GROUPS: [(&str, &[&str]); 3] = [
     ("Commands for attached devices, from this computer:", &["adb"]),
     (
         "Commands for files:",
@@ -23,7 +23,17 @@ const GROUPS: [(&str, &[&str]); 2] = [
             "dmtracedump",
         ],
     ),
+    ("Commands about this program:", &["version", "completions"]),
 ];
+
+/// The end of `--help` and of the manual page.
+const AFTER_HELP: &str = "\
+Nothing leaves this computer: there is no telemetry, no search for updates and no account. `tracebridge adb` talks to the
+adb server, and to nobody else.
+
+Environment variables: TRACEBRIDGE_LOG (what -v prints, by parts), TRACEBRIDGE_ADB_TIMEOUT (when a silent device counts as
+stalled), TRACEBRIDGE_DEVICE_BINARIES (other device binaries than those inside), and adb's own ANDROID_SERIAL,
+ANDROID_ADB_SERVER_PORT and ADB_SERVER_SOCKET. docs/commands.md#environment-variables has all.";
 
 /// The title of all other commands.
 const ON_THIS_MACHINE: &str =
@@ -47,7 +57,8 @@ pub(super) fn in_groups(program: Command) -> Command {
     if !others.is_empty() {
         text += &format!("\n{ON_THIS_MACHINE}\n{others}");
     }
-    program.help_template(text + "\nOptions:\n{options}\n\n`tracebridge help COMMAND` explains a command.")
+    let text = text + "\nOptions:\n{options}\n\n`tracebridge help COMMAND` explains a command.{after-help}";
+    program.help_template(text).after_long_help(AFTER_HELP)
 }
 
 /// The command with the host's commands in the help of its flags, of which many are the device's too.

@@ -4,6 +4,7 @@
 mod adb;
 mod against;
 mod browser;
+mod completions;
 mod dataset;
 mod dmtracedump;
 mod endings;
@@ -19,6 +20,7 @@ mod profile_options;
 mod progress_bar;
 mod report;
 mod usage_error;
+mod version;
 mod why;
 
 use std::collections::HashSet;
@@ -52,6 +54,8 @@ pub enum HostCommand {
     Gate(gate::GateArgs),
     Mcp(mcp::McpArgs),
     Adb(adb::AdbArgs),
+    Version(version::VersionArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 impl HostCommand {
@@ -71,6 +75,8 @@ impl HostCommand {
             HostCommand::Gate(args) => gate::run(args),
             HostCommand::Mcp(args) => mcp::run(args),
             HostCommand::Adb(args) => adb::run(args),
+            HostCommand::Version(args) => version::run(&args),
+            HostCommand::Completions(args) => completions::run(&args),
         };
         interrupt::settle();
         result

@@ -1,4 +1,5 @@
-//! The tracebridge binary on a device: where it comes from, and its push when another one, or none, is there.
+//! The tracebridge binary on a device: where it comes from, its push when another one, or none, is there, and
+//! what is said of one that another build has pushed.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -6,15 +7,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{env, fs, io};
 
 use data_encoding::HEXLOWER;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::Device;
 use super::error::DeviceError;
-use super::facts::BINARY_PATH;
+use super::facts::{BINARY_PATH, printable_text};
 use crate::output_file::unpredictable;
 
 /// How long the device may take to verify and run a binary.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a device may take to tell the version of the binary on it.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The environment variable that names a directory with `ABI/tracebridge`.
 const VARIABLE: &str = "TRACEBRIDGE_DEVICE_BINARIES";
@@ -22,6 +27,9 @@ const VARIABLE: &str = "TRACEBRIDGE_DEVICE_BINARIES";
 /// ABI and binary, compressed with zstd, of each device binary that a release's host binary carries, as
 /// build.rs found them. A host binary that is built without `scripts/dist` carries none.
 const EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// `e_machine` of the ELF head of each ABI's programs.
+const ELF_MACHINES: [(&str, u16); 4] = [("arm64-v8a", 183), ("armeabi-v7a", 40), ("x86", 3), ("x86_64", 62)];
 
 /// The binary that is on a device after [`Device::ensure_binary`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +40,109 @@ pub struct InstalledBinary {
     pub is_new: bool,
 }
 
+/// The binary on a device beside the one that this program would put there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PushedBinary {
+    /// None is there, or the device has no `sha256sum` to tell.
+    Absent,
+    /// It is the one that this program would push.
+    Same,
+    /// It is another one. Its version, where it tells one: `0.1.0`.
+    Other(Option<String>),
+    /// One is there, and this program has none for the device's ABI to compare it with.
+    Incomparable,
+}
+
+impl PushedBinary {
+    /// The word in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            PushedBinary::Absent => "none",
+            PushedBinary::Same => "same",
+            PushedBinary::Other(_) => "other",
+            PushedBinary::Incomparable => "unknown",
+        }
+    }
+
+    /// The warning about a binary that another build has pushed.
+    pub fn warning(&self) -> Option<String> {
+        let PushedBinary::Other(version) = self else { return None };
+        let own = env!("CARGO_PKG_VERSION");
+        let there = match version.as_deref() {
+            Some(version) if version == own => format!("another build of tracebridge {own}"),
+            Some(version) => format!("tracebridge {version}, and this is {own}"),
+            None => "another build of tracebridge, which does not tell its version".to_owned(),
+        };
+        Some(format!(
+            "{BINARY_PATH} is {there}: `tracebridge adb push` replaces it, as do the commands that need it"
+        ))
+    }
+}
+
+/// A device binary that this program carries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EmbeddedBinary {
+    /// Android's name of the ABI: `arm64-v8a`.
+    pub abi: &'static str,
+    /// The binary's length.
+    pub bytes: u64,
+    /// The SHA-256 of the binary, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// Whether this program carries device binaries.
+pub fn has_embedded_binaries() -> bool {
+    !EMBEDDED.is_empty()
+}
+
+/// The device binaries that this program carries, each unpacked and looked at.
+///
+/// # Errors
+/// [`io::Error`] that names the ABI whose binary cannot be unpacked or is none for that ABI: the program's
+/// file is damaged.
+pub fn embedded_binaries() -> io::Result<Vec<EmbeddedBinary>> {
+    EMBEDDED.iter().map(|(abi, packed)| EmbeddedBinary::unpack(abi, packed)).collect()
+}
+
+impl EmbeddedBinary {
+    fn unpack(abi: &'static str, packed: &[u8]) -> io::Result<EmbeddedBinary> {
+        let damaged =
+            |fault: String| io::Error::new(io::ErrorKind::InvalidData, format!("the {abi} binary {fault}"));
+        let binary =
+            zstd::decode_all(packed).map_err(|error| damaged(format!("does not unpack: {error}")))?;
+        if !is_program_for(abi, &binary) {
+            return Err(damaged(format!("is no ELF program for {abi}")));
+        }
+        let sha256 = HEXLOWER.encode(&Sha256::digest(&binary));
+        Ok(EmbeddedBinary { abi, bytes: binary.len() as u64, sha256 })
+    }
+}
+
+/// Whether the head of an ELF file names the machine of an ABI. Of an ABI that is not known any machine will
+/// do.
+fn is_program_for(abi: &str, binary: &[u8]) -> bool {
+    let machine = binary.get(18..20).map(|machine| u16::from_le_bytes([machine[0], machine[1]]));
+    let expected = ELF_MACHINES.iter().find(|(name, _)| *name == abi).map(|(_, machine)| *machine);
+    binary.starts_with(b"\x7fELF") && expected.is_none_or(|expected| machine == Some(expected))
+}
+
 impl Device {
+    /// Compares the binary on the device with the one that this program would put there. The device is asked
+    /// only for the version of another one.
+    pub fn pushed_binary(&self) -> PushedBinary {
+        let Some(there) = self.facts.binary_hash.as_deref() else { return PushedBinary::Absent };
+        let Ok(own) = find_binary(&self.facts.abi) else { return PushedBinary::Incomparable };
+        if HEXLOWER.encode(&Sha256::digest(&own)) == there {
+            return PushedBinary::Same;
+        }
+        let said = self.transport().run(&format!("{BINARY_PATH} --version </dev/null"), VERSION_TIMEOUT);
+        let version = said.ok().filter(|said| said.status == 0).and_then(|said| {
+            let first = said.text().lines().next().map(printable_text)?;
+            first.strip_prefix("tracebridge ").map(str::to_owned)
+        });
+        PushedBinary::Other(version)
+    }
+
     /// Makes sure that the binary for this ABI (the device's own if `None`) is on the device and runs there.
     /// The file is compared by its SHA-256, pushed aside, verified, run once, and only then renamed.
     ///
@@ -106,6 +216,16 @@ impl Device {
         }
         Ok(())
     }
+}
+
+/// The SHA-256 of a file of this computer, in hexadecimal digits.
+///
+/// # Errors
+/// The system's error.
+pub fn file_sha256(path: &Path) -> io::Result<String> {
+    let mut sum = Sha256::new();
+    io::copy(&mut fs::File::open(path)?, &mut HashWriter(&mut sum))?;
+    Ok(HEXLOWER.encode(&sum.finalize()))
 }
 
 /// A writer whose bytes go into a hash and nowhere else.
@@ -213,6 +333,35 @@ mod tests {
         assert_eq!(unpack(&table, "arm64-v8a").unwrap(), Some(b"\x7fELF of arm64".to_vec()));
         assert_eq!(unpack(&table, "arm64").unwrap(), None);
         assert!(unpack(&table, "x86").is_err());
+    }
+
+    #[test]
+    fn an_embedded_binary_is_one_for_its_abi() {
+        let elf = |machine: u8| [&b"\x7fELF"[..], &[0; 14], &[machine, 0, 0]].concat();
+        let packed = |binary: &[u8]| zstd::encode_all(binary, 1).unwrap();
+        let found = EmbeddedBinary::unpack("arm64-v8a", &packed(&elf(183))).unwrap();
+        assert_eq!(found.bytes, 21);
+        assert_eq!(found.sha256, HEXLOWER.encode(&Sha256::digest(elf(183))));
+        for (abi, machine) in [("armeabi-v7a", 40), ("x86", 3), ("x86_64", 62), ("riscv64", 243)] {
+            assert!(EmbeddedBinary::unpack(abi, &packed(&elf(machine))).is_ok(), "{abi}");
+        }
+        let fault = |packed: &[u8]| EmbeddedBinary::unpack("x86", packed).unwrap_err().to_string();
+        assert_eq!(fault(&packed(&elf(62))), "the x86 binary is no ELF program for x86");
+        assert_eq!(fault(&packed(b"")), "the x86 binary is no ELF program for x86");
+        let cut = packed(&elf(3));
+        assert!(fault(&cut[..cut.len() - 1]).starts_with("the x86 binary does not unpack: "));
+    }
+
+    #[test]
+    fn a_binary_of_another_build_is_named_by_its_version() {
+        let own = env!("CARGO_PKG_VERSION");
+        let other = |version: &str| PushedBinary::Other(Some(version.to_owned())).warning().unwrap();
+        assert!(other("9.9.9").contains(&format!("is tracebridge 9.9.9, and this is {own}")));
+        assert!(other(own).contains(&format!("is another build of tracebridge {own}")));
+        assert!(PushedBinary::Other(None).warning().unwrap().contains("does not tell its version"));
+        for quiet in [PushedBinary::Absent, PushedBinary::Same, PushedBinary::Incomparable] {
+            assert_eq!(quiet.warning(), None, "{}", quiet.name());
+        }
     }
 
     #[cfg(unix)]

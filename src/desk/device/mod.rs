@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 pub use app_rights::AppRights;
 pub use app_traces::{APP_TRACE_DIRS, data_dir};
+pub use binary::{EmbeddedBinary, PushedBinary, embedded_binaries, file_sha256, has_embedded_binaries};
 pub use error::DeviceError;
 use facts::DeviceFacts;
 pub use facts::{BINARY_PATH, printable_text};

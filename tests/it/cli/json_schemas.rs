@@ -87,6 +87,8 @@ fn what_json_prints_has_the_form_of_the_published_schemas() {
     ] {
         check("profile", &format!("profile --json app.trace{options}"));
     }
+    check("version", "version --json");
+    check("version", "version --verify --json");
     check("comparison", "report app.dat --diff cut.dat -o d.html --json");
     check("comparison", "adb launch --compare app.dat cut.dat --json");
     // Calls of a method that the trace does not declare.

@@ -1,6 +1,7 @@
 //! The manual pages and the shell completions that tools/manuals.rs writes: `man` and the shells load
 //! them.
 
+use std::fs;
 use std::path::Path;
 
 use support::{Command, Ran, listed_commands, tracebridge};
@@ -69,6 +70,16 @@ fn man_and_the_shells_load_what_the_build_writes() {
     }
 
     let completions = dir.path().join("completions");
+    // The program prints the same itself.
+    for (shell, file) in [
+        ("bash", "tracebridge.bash"),
+        ("zsh", "_tracebridge"),
+        ("fish", "tracebridge.fish"),
+        ("powershell", "_tracebridge.ps1"),
+    ] {
+        let printed = tracebridge().args(["completions", shell]).run().exited(0).stdout;
+        assert!(printed == fs::read_to_string(completions.join(file)).unwrap(), "{shell}");
+    }
     let bash = "source \"$1\"; COMP_WORDS=(tracebridge prof); COMP_CWORD=1; \
                 _tracebridge tracebridge prof tracebridge; echo \"${COMPREPLY[@]}\"";
     let said = load("bash", &["-c", bash, "bash"], &completions.join("tracebridge.bash"));

@@ -19,6 +19,8 @@ mod adb;
 #[cfg(target_os = "linux")]
 mod adb_launch;
 mod adb_other_traces;
+#[cfg(unix)]
+mod adb_versions;
 #[cfg(target_os = "linux")]
 mod adb_video;
 mod align;
@@ -64,5 +66,6 @@ mod samples_on_timeline;
 mod screen_video;
 mod strace;
 mod trace_dat;
+mod version;
 mod viewers;
 mod why;

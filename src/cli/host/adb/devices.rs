@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::results::desk_error;
 use crate::cli::Exit;
-use crate::console::{printable, say};
+use crate::console::{complain, printable, say};
 use crate::desk::{self, DeviceDetails, ListedDevice};
 
 /// List the attached devices: model, Android release, ABI, how root is had, whether tracing works
@@ -12,7 +12,8 @@ use crate::desk::{self, DeviceDetails, ListedDevice};
 #[command(after_help = "\
 ROOT is adbd (adbd runs as root), su -c, su 0 or su root (so a command becomes root), refused (there is a su that gave no
 root: accept its dialogue on the device), or no. TRACING is yes, part (what SELinux leaves to the user shell; `adb doctor`
-says item by item what), or no. A device that cannot be used has its reason and the cure instead.
+says item by item what), or no. A device that cannot be used has its reason and the cure instead. Where the tracebridge on
+a device is another one than this program pushes, a line on stderr names its version.
 
 No device is an empty list, and no failure: the exit status is 0. Scripts read --json, which prints nothing then; a command
 that needs a device fails without one.")]
@@ -29,6 +30,11 @@ const TITLES: [&str; 6] = ["SERIAL", "MODEL", "ANDROID", "ABI", "ROOT", "TRACING
 pub fn run(args: &DevicesArgs) -> anyhow::Result<Exit> {
     let mut table = Table::default();
     let mut show = |devices: Vec<ListedDevice>| {
+        for device in &devices {
+            if let Some(warning) = &device.warning {
+                complain(format_args!("tracebridge: {}: {warning}", printable(&device.serial)));
+            }
+        }
         if args.json {
             devices.iter().for_each(|device| say(format_args!("{}\n", device.json)));
         } else {
@@ -90,8 +96,12 @@ mod tests {
 
     #[test]
     fn a_device_that_cannot_be_used_has_its_problem_beside_its_serial() {
-        let device =
-            |serial: &str, details| ListedDevice { serial: serial.to_owned(), details, json: Value::Null };
+        let device = |serial: &str, details| ListedDevice {
+            serial: serial.to_owned(),
+            details,
+            warning: None,
+            json: Value::Null,
+        };
         let details = ["Pixel 3a", "15", "arm64-v8a", "su -c", "yes"].map(str::to_owned);
         let problem = "unauthorized: unlock the device, a long text that widens no column".to_owned();
         assert_eq!(
@@ -112,6 +122,7 @@ mod tests {
             ListedDevice {
                 serial: serial.to_owned(),
                 details: DeviceDetails::Usable(details),
+                warning: None,
                 json: Value::Null,
             }
         };
