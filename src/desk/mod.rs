@@ -8,6 +8,7 @@ mod device;
 mod device_command;
 mod device_list;
 mod error;
+mod glance;
 mod host_hints;
 mod install;
 mod launch_series;
@@ -28,6 +29,7 @@ pub use device::{
 pub use device_command::{mark, report, start_flight_recorder, stop_flight_recorder};
 pub use device_list::{DeviceDetails, ListedDevice, list_devices};
 pub use error::DeskError;
+pub use glance::{AdbGlance, SeenDevice, glance_at_adb};
 pub use host_hints::{host_command, host_hints};
 pub use install::{clean, push};
 pub use launch_series::{LaunchSeriesRequest, RecordedLaunches, compare_recorded, launch};

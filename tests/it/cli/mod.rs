@@ -33,6 +33,8 @@ mod dataset_engines;
 mod dataset_fire;
 mod dataset_parts;
 mod duplicates;
+#[cfg(unix)]
+mod first_run;
 mod gate;
 #[cfg(unix)]
 mod hostile_phones;
