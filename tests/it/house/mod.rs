@@ -8,6 +8,7 @@ mod hermetic;
 mod imports;
 mod links;
 mod style;
+mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
