@@ -8,6 +8,7 @@ cache=${TRACEBRIDGE_CACHE:-$root/.cache}
 venv=$cache/venv
 speedscope_version=1.25.0
 speedscope=$cache/speedscope-$speedscope_version
+mdbook_version=0.5.4
 me=${0##*/}
 abis=(arm64-v8a armeabi-v7a x86 x86_64)
 on_device=/data/local/tmp

@@ -31,6 +31,21 @@ fn every_page_and_picture_of_docs_is_reached_from_the_readme() {
     assert!(missed.is_empty(), "no links lead there from README.md: {missed:#?}");
 }
 
+/// mdBook takes the pages of the site from this list: a page that is missing there is missing in the site.
+#[test]
+fn every_page_of_docs_stands_in_the_summary_of_the_site_once() {
+    let repository = Repository::read();
+    let summary = "docs/SUMMARY.md";
+    let listed: Vec<String> = links(&repository.pages[summary])
+        .into_iter()
+        .filter_map(|link| repository.follow(summary, &link.target).ok().flatten())
+        .collect();
+    let in_docs = repository.pages.keys().filter(|page| page.starts_with("docs/") && *page != summary);
+    for page in in_docs.chain([&"README.md".to_owned(), &"CHANGELOG.md".to_owned()]) {
+        assert_eq!(listed.iter().filter(|one| *one == page).count(), 1, "{summary}: {page}");
+    }
+}
+
 #[test]
 fn the_readme_fits_two_screens_and_begins_with_what_a_user_needs() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
