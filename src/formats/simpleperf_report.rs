@@ -392,7 +392,8 @@ impl ReportReader<'_, '_> {
 
     fn frame(&mut self, message: &[u8]) -> u32 {
         const INTERPRETED_OR_JIT: [u64; 2] = [1, 2];
-        let mut entry: ChainEntry = (0, 0, -1, 0);
+        // A field that is left out is 0; an unknown symbol has the number -1.
+        let mut entry: ChainEntry = (0, 0, 0, 0);
         for (number, value) in fields(message) {
             match number {
                 1 => entry.0 = value.number(),

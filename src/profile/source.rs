@@ -503,8 +503,8 @@ fn methods(tables: &SampleTables) -> Vec<Method<'static>> {
     let method = |(id, frame): (usize, &SampleFrame)| {
         let module = &tables.modules[frame.module as usize];
         let is_shared = files.get(frame.name.as_str()).is_some_and(Option::is_none);
-        let (class, name) = match (frame.kind, frame.name.rsplit_once('.')) {
-            (FrameKind::Java, Some((class, name))) => (class.to_owned(), name.to_owned()),
+        let (class, name) = match frame.method() {
+            Some((class, name)) => (class.to_owned(), name.to_owned()),
             _ if is_shared && frame.has_symbol => {
                 (String::new(), format!("{} [{}]", frame.name, module.file_name()))
             }

@@ -92,8 +92,9 @@ def place(entry):
     """The library or class, and the package."""
     path, symbol = files[entry.file_id].path, name(entry)
     is_compiled = path.endswith(COMPILED) or "jit-cache" in path
-    is_java = entry.symbol_id >= 0 and "." in symbol and "(" not in symbol and not symbol.startswith("_Z")
-    if entry.execution_type or (is_java and is_compiled):
+    is_method = entry.symbol_id >= 0 and "." in symbol and "(" not in symbol and not symbol.startswith("_Z")
+    # Interpreted, and compiled while it ran. The types 0 and 3 are of native code and of ART.
+    if is_method and (entry.execution_type in (1, 2) or is_compiled):
         owner = symbol.rpartition(".")[0]
         return owner, owner.rpartition(".")[0] or "(default)"
     is_kernel = path.startswith("[kernel") or path.endswith(".ko")
@@ -117,7 +118,8 @@ for record in all_records:
         ("package", [package for _, package in places]),
         ("thread", [thread]),
     ):
-        if names:
+        # A thread has no events of its own where the sample has no function.
+        if names and places:
             sums[way][event][names[0]][0] += sample.event_count
         for each in set(names):
             sums[way][event][each][1] += sample.event_count

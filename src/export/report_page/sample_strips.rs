@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::collector::PageCollector;
 use super::columns::SpanColumns;
 use super::tracks::{Name, Owner, TrackRole};
-use crate::formats::samples::{FrameKind, Sample, SampleEvent, SampleRate, SampleTables};
+use crate::formats::samples::{Sample, SampleEvent, SampleRate, SampleTables};
 use crate::ids::Tid;
 use crate::timeline::{MethodId, MethodName};
 
@@ -132,9 +132,9 @@ fn frames_of(tables: &SampleTables, samples: &[Sample]) -> Vec<u32> {
 fn method_name(tables: &SampleTables, frame: u32) -> MethodName<'_> {
     let frame = &tables.frames[frame as usize];
     let file = tables.modules.get(frame.module as usize).map_or("", |module| module.file_name());
-    match (frame.kind, frame.name.rsplit_once('.')) {
-        (FrameKind::Java, Some((class, name))) => MethodName { class, name, signature: "", file },
-        _ => MethodName { class: "", name: &frame.name, signature: "", file },
+    match frame.method() {
+        Some((class, name)) => MethodName { class, name, signature: "", file },
+        None => MethodName { class: "", name: &frame.name, signature: "", file },
     }
 }
 

@@ -45,6 +45,14 @@ pub struct SampleFrame {
     pub address: u64,
 }
 
+impl SampleFrame {
+    /// The class and the name of a method of Java. An unknown method is named by its file, and has no class.
+    pub(crate) fn method(&self) -> Option<(&str, &str)> {
+        let is_method = self.has_symbol && self.kind == FrameKind::Java;
+        self.name.rsplit_once('.').filter(|_| is_method)
+    }
+}
+
 /// A file with code: a library, a program, the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct SampleModule {
