@@ -32,6 +32,9 @@ const FLAG_FREQ: u64 = 1 << 10;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 
+/// The event type of `perf record --off-cpu` (tools/perf/util/off_cpu.h).
+const OFF_CPU_TIME: &str = "offcpu-time";
+
 const TYPE_HARDWARE: u32 = 0;
 const TYPE_SOFTWARE: u32 = 1;
 const TYPE_TRACEPOINT: u32 = 2;
@@ -143,11 +146,17 @@ impl Attribute {
         }
     }
 
+    /// Whether the periods of the samples are themselves the times that their threads did not run, ns: those
+    /// of `perf record --off-cpu`.
+    pub(super) fn states_off_cpu(&self) -> bool {
+        self.name == OFF_CPU_TIME
+    }
+
     /// The event type without counts.
     pub(super) fn event(&self, traces_off_cpu: bool) -> SampleEvent {
         let name = self.shown_name();
         let measures_time = self.kind == TYPE_SOFTWARE && matches!(self.config, 0 | 1);
-        let is_off_cpu = traces_off_cpu && name == SCHED_SWITCH;
+        let is_off_cpu = traces_off_cpu && name == SCHED_SWITCH || self.states_off_cpu();
         SampleEvent {
             is_off_cpu,
             is_time: is_off_cpu || measures_time,
@@ -281,6 +290,14 @@ mod tests {
         assert_eq!(name(TYPE_SOFTWARE, 0), "cpu-clock");
         assert_eq!(name(TYPE_TRACEPOINT, 77), "tracepoint 77");
         assert_eq!(name(9, 16), "event type 9, 0x10");
+    }
+
+    #[test]
+    fn samples_of_perfs_off_cpu_analysis_state_how_long_their_threads_did_not_run() {
+        let bpf_output = Attribute { name: OFF_CPU_TIME.to_owned(), ..attribute(TYPE_SOFTWARE, 10, 1, 0) };
+        let event = bpf_output.event(false);
+        assert!(bpf_output.states_off_cpu() && event.is_off_cpu && event.is_time);
+        assert!(!attribute(TYPE_SOFTWARE, 10, 1, 0).event(true).is_off_cpu);
     }
 
     #[test]

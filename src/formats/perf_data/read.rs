@@ -29,6 +29,8 @@ const JIT_SYMBOLS: u32 = 0x4000;
 /// The process and the thread of a processor that has nothing to do, and their name, which no record states.
 const IDLE: (u32, u32) = (0, 0);
 const IDLE_NAME: &str = "swapper";
+/// The first of the times that `perf record --off-cpu` makes up (`OFF_CPU_TIMESTAMP`).
+const FIRST_MADE_UP_TIME: u64 = !0 << 32;
 /// How the messages of `perf record` begin. Where its output and its messages went to one file, they follow.
 const PERF_MESSAGE: &[u8] = b"[ perf record:";
 /// Files with fewer bytes of records are read by one thread.
@@ -110,8 +112,8 @@ impl<'a> RecordBatches<'a> {
             let sample = is_sample.then(|| self.layouts.list[record.attribute].sample(record.body)).flatten();
             batch.push(WalkedRecord { record, sample, chain: 0 });
         }
-        // The places of most numbers lie far away in memory: in a short loop the processor fetches several at a
-        // time.
+        // The places of most numbers lie far away in memory: in a short loop the processor fetches several
+        // at a time.
         self.hashes.clear();
         let samples = |walked: &WalkedRecord<'_>| {
             walked.sample.as_ref().map(|sample| StackHash::new(walked.record.misc, sample))
@@ -130,8 +132,8 @@ impl<'a> RecordBatches<'a> {
     }
 }
 
-/// Two counts of what is lost. perf asks the kernel at the end how many samples it lost, and writes a record of
-/// it: most of them are those that a record of the kernel has counted before.
+/// Two counts of what is lost. perf asks the kernel at the end how many samples it lost, and writes a record
+/// of it: most of them are those that a record of the kernel has counted before.
 #[derive(Default)]
 struct LostCounts {
     records: u64,
@@ -255,7 +257,12 @@ impl PerfReader {
         let stack =
             known_stack.unwrap_or_else(|| self.resolver.stack(tables, record.misc, raw, walked.chain));
         let event = record.attribute as u32;
-        let sample = Sample { time: raw.time, thread, event, stack, cpu: raw.cpu, period: raw.period };
+        // perf gives samples that it makes at the end such a time, so that they come last.
+        let time = if raw.time >= FIRST_MADE_UP_TIME { 0 } else { raw.time };
+        let sample = Sample { time, thread, event, stack, cpu: raw.cpu, period: raw.period };
+        if self.layouts.list[record.attribute].states_off_cpu() {
+            return self.collector.push(sample, sink);
+        }
         if let Some(counters) = self.layouts.list[record.attribute].counters(record.body)
             && !self.resolver.is_simpleperf
         {

@@ -382,6 +382,11 @@ impl PerfRecordLayout {
         self.attribute.sample_type & bit::STACK_USER != 0
     }
 
+    /// Whether samples state in their periods how long their threads did not run.
+    pub(super) fn states_off_cpu(&self) -> bool {
+        self.attribute.states_off_cpu()
+    }
+
     /// The counters of a sample that reads them, each by its id, with its value. `None` for other samples.
     pub(super) fn counters(&self, body: &[u8]) -> Option<Vec<(u64, u64)>> {
         let kind = self.attribute.sample_type;
