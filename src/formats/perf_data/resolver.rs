@@ -395,8 +395,8 @@ fn hide_entries_into_jit(entries: &mut Vec<StackEntry>) {
     });
 }
 
-/// A number of 128 bits for the process and the addresses of a sample. Samples with equal numbers have the same
-/// ones.
+/// A number of 128 bits for the process and the addresses of a sample. Samples with equal numbers have the
+/// same ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct StackHash(u64, u64);
 

@@ -176,7 +176,7 @@ pub(in crate::profile) fn flat_of(
         add(&mut total[node.parent as usize], of_callee);
         calls[node.parent as usize] += calls[index];
     }
-    let children = Children::new(stacks);
+    let children = StackChildren::new(stacks);
     let mut open = vec![0u32; shape.rows];
     let mut to_visit: Vec<(u32, bool)> = children.of(NO_STACK).iter().map(|n| (*n, false)).collect();
     while let Some((index, done)) = to_visit.pop() {
@@ -207,14 +207,14 @@ pub(in crate::profile) struct FlatShape {
 }
 
 /// The stacks that are one frame deeper than each stack.
-struct Children {
+struct StackChildren {
     /// Where those of a stack begin in `list`; those of the empty stack come last.
     starts: Vec<u32>,
     list: Vec<u32>,
 }
 
-impl Children {
-    fn new(stacks: &StackTable) -> Children {
+impl StackChildren {
+    fn new(stacks: &StackTable) -> StackChildren {
         let nodes = stacks.nodes();
         let place = |parent: u32| (parent as usize).min(nodes.len());
         let mut starts = vec![0u32; nodes.len() + 2];
@@ -231,7 +231,7 @@ impl Children {
             list[*at as usize] = index as u32;
             *at += 1;
         }
-        Children { starts, list }
+        StackChildren { starts, list }
     }
 
     /// The stacks below this one, or below [`NO_STACK`].

@@ -12,8 +12,8 @@ use super::adb_launch::{FIFTEEN, Phone, TEN, calls, events, install, launch, wri
 /// A stand-in for `simpleperf`, which no emulated phone here has, by simpleperf/cmd_record.cpp and
 /// simpleperf/environment.cpp: it takes the options that the real one has, of which a frequency holds for the
 /// event types that follow it and is else 4000; samples switches of `cpu-clock` and `task-clock` alone;
-/// refuses an app that is neither debuggable nor profileable, as the real one does without root; samples until
-/// SIGTERM, and then writes its file.
+/// refuses an app that is neither debuggable nor profileable, as the real one does without root; samples
+/// until SIGTERM, and then writes its file.
 const SIMPLEPERF: &str = r#"if [ "$*" = "list --show-features" ]; then
     echo trace-offcpu
     exit
