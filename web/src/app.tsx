@@ -159,7 +159,7 @@ export function App({ store, first, generator }: AppProps) {
           ?
         </button>
       </header>
-      <Banner trace={trace} store={store} />
+      <Banner traces={traces} store={store} />
       <main class={`panels ${byNeed ? "by-need" : ""}`} style={{ "--timeline": isOpen ? `${100 * part}%` : "100%" }}>
         <Timelines store={store} />
         <Splitter

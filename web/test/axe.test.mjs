@@ -83,6 +83,32 @@ for (const theme of ["light", "dark"]) {
     await check(page, "launches");
   });
 
+  browserTest("chromium", `menu, messages and notes have no serious violation, ${theme}`, async (browser) => {
+    for (const width of [1440, 800]) {
+      const fragment = `theme=${theme}&panel=summary&mark=300000000+one&mark=600000000+two`;
+      const { page } = await openPage(browser, LAUNCH, { fragment, width });
+      await page.evaluate(AXE);
+      await check(page, `notes at ${width}`);
+      await page.evaluate(() => document.activeElement.blur());
+      await page.keyboard.press("e");
+      await settled(page);
+      await check(page, `menu at ${width}`);
+      await page.keyboard.press("Escape");
+      await page.evaluate(() => document.activeElement.blur());
+      await page.keyboard.press("m");
+      await settled(page);
+      await check(page, `note at ${width}`);
+      await page.keyboard.press("Escape");
+      await page.evaluate(() => {
+        const data = new DataTransfer();
+        data.items.add(new File(["x"], "x.html"));
+        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+      });
+      await page.waitForFunction(() => /cannot be opened/.test(document.body.textContent));
+      await check(page, `message at ${width}`);
+    }
+  });
+
   browserTest("chromium", `labels outside of a chosen period can be read, ${theme}`, async (browser) => {
     const { page } = await openPage(browser, LAUNCH, {
       fragment: `theme=${theme}&panel=timeline&view=0-1000000000&range=990000000-999000000`,

@@ -112,6 +112,8 @@ const faults = (page) =>
       if (box.right > innerWidth + 0.5 || text.scrollWidth > text.clientWidth + 1)
         found.push(`${text.className} is cut`);
     }
+    const grid = document.querySelector(".comparison .grid");
+    if (grid && grid.scrollWidth > grid.clientWidth) found.push("the comparison is wider than the window");
     return found;
   });
 

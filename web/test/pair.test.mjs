@@ -140,6 +140,8 @@ browserTest("chromium", "what is measured is said, and drawn on the ruler of bot
     assert.ok(Math.abs(from - sides[n].from_ns) <= 2 * pixel, `begin ${from}`);
     assert.ok(Math.abs(to - sides[n].to_ns) <= 2 * pixel, `end ${to}`);
   }
+  // Losses of either are told.
+  assert.match((await texts(page, ".banner"))[0], /The new trace is not complete\..*The old trace is not complete\./);
   assert.deepEqual(problems, []);
 });
 
@@ -158,6 +160,17 @@ browserTest("chromium", "a row of the comparison is aligned and selected in both
     assert.equal(side.selection?.kind, "span");
   }
   assert.match((await texts(page, ".aligned"))[0], /^aligned at the chosen row's longest ones$/);
+  // The rows are in view, also beside the details.
+  const seen = await page.evaluate(() => {
+    const plots = [...document.querySelectorAll(".side .tl-plot")].map((plot) => plot.getBoundingClientRect());
+    return [window.__tracebridge.timeline, window.__tracebridge.other].map((timeline, n) => {
+      const box = timeline.box(timeline.selection());
+      return { top: box.y - plots[n].top, room: plots[n].bottom - box.y - box.height, height: plots[n].height };
+    });
+  });
+  for (const { top, room, height } of seen) {
+    assert.ok(top >= -1 && room >= -1 && height > 80, JSON.stringify(seen));
+  }
   // The address keeps it all.
   const fragment = await eventually("the address has the alignment", async () => {
     const hash = await page.evaluate(() => location.hash.slice(1));

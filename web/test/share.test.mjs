@@ -212,6 +212,16 @@ browserTest(
 browserTest("chromium", "the menu is used by keyboard alone, and closes", async (running) => {
   const { page, problems } = await openPage(running, FILE, { before: keeping });
   await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("?");
+  await settled(page);
+  const keys = await page.$$eval("dialog dl div", (rows) => rows.map((row) => row.textContent));
+  for (const key of [/^M.*note/, /^L.*link/, /^E.*Share/, /^P.*period/, /^B.*number/, /^Long press/])
+    assert.ok(
+      keys.some((line) => key.test(line)),
+      `${key} is listed`,
+    );
+  await page.keyboard.press("Escape");
+  await settled(page);
   await page.keyboard.press("e");
   await settled(page);
   const focused = () => page.evaluate(() => document.activeElement.textContent);

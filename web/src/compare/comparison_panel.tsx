@@ -37,7 +37,7 @@ const COLUMNS: GridColumn[] = [
   {
     id: "name",
     title: "Name",
-    least: 150,
+    least: 120,
     meaning: "Enter or a click shows the longest one in the timeline",
     sortable: true,
   },

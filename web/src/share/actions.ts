@@ -15,6 +15,7 @@ const LONG_LINK_CHARS = 2000;
 export interface Outcome {
   text: string;
   link?: string;
+  failed?: boolean;
 }
 
 /** The address of what is seen. */

@@ -4,10 +4,15 @@ import { useEffect, useState } from "preact/hooks";
 
 import { openOther } from "../compare/open_other";
 import type { Store } from "../store";
+import { Said } from "../ui/said";
+import { visibleName } from "../ui/text";
+
+/** Nothing is said. */
+const NOTHING = { text: "", stays: false };
 
 export function Drop({ store }: { store: Store }) {
   const [over, setOver] = useState(false);
-  const [said, setSaid] = useState("");
+  const [said, setSaid] = useState(NOTHING);
   useEffect(() => {
     const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
     const onOver = (event: DragEvent) => {
@@ -26,12 +31,13 @@ export function Drop({ store }: { store: Store }) {
       const files = event.dataTransfer?.files;
       if (!files?.length) return;
       if (files.length > 1) {
-        setSaid("One page at a time can be opened beside this one.");
+        setSaid({ text: "One page at a time can be opened beside this one.", stays: true });
         return;
       }
-      setSaid(`Opening “${files[0].name}” …`);
-      openOther(store, files[0]).then(setSaid, (error: unknown) =>
-        setSaid(error instanceof Error ? error.message : String(error)),
+      setSaid({ text: `Opening “${visibleName(files[0].name)}” …`, stays: true });
+      openOther(store, files[0]).then(
+        (text) => setSaid({ text, stays: false }),
+        (error: unknown) => setSaid({ text: error instanceof Error ? error.message : String(error), stays: true }),
       );
     };
     addEventListener("dragover", onOver);
@@ -46,16 +52,7 @@ export function Drop({ store }: { store: Store }) {
   return (
     <>
       {over && <p class="dropping">Drop a report page here to compare it with this one</p>}
-      <p class="said" role="status">
-        {said && (
-          <>
-            <span>{said}</span>
-            <button type="button" aria-label="Close the message" onClick={() => setSaid("")}>
-              ✕
-            </button>
-          </>
-        )}
-      </p>
+      <Said text={said.text} stays={said.stays} onClose={() => setSaid(NOTHING)} />
     </>
   );
 }

@@ -4,11 +4,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { Panel, Store } from "../store";
 import { mounted } from "../ui/mounted";
+import { Said } from "../ui/said";
 import { isTyping } from "../ui/typing";
 import { copyLink, type Outcome, saveCopy, savePicture } from "./actions";
-
-/** How long a message of the menu stays. */
-const SHOWN_MS = 8000;
 
 interface Entry {
   title: string;
@@ -35,7 +33,7 @@ export function ShareMenu({
     setShown(false);
     void Promise.resolve()
       .then(act)
-      .catch((error: unknown) => ({ text: error instanceof Error ? error.message : String(error) }))
+      .catch((error: unknown) => ({ text: error instanceof Error ? error.message : String(error), failed: true }))
       .then(setOutcome);
   };
   const entries: Entry[] = [
@@ -68,11 +66,6 @@ export function ShareMenu({
     addEventListener("pointerdown", onPress);
     return () => removeEventListener("pointerdown", onPress);
   }, [shown]);
-  useEffect(() => {
-    if (!outcome || outcome.link) return;
-    const timer = setTimeout(() => setOutcome(null), SHOWN_MS);
-    return () => clearTimeout(timer);
-  }, [outcome]);
   const onKeyDown = (event: KeyboardEvent) => {
     const items = [...mounted(root).querySelectorAll<HTMLElement>("[role=menuitem]")];
     const at = items.indexOf(document.activeElement as HTMLElement);
@@ -125,19 +118,15 @@ export function ShareMenu({
           if (chosen) run(() => open(chosen));
         }}
       />
-      <p class="said" role="status">
-        {outcome && (
-          <>
-            <span>{outcome.text}</span>
-            {outcome.link && (
-              <input readOnly value={outcome.link} aria-label="Link" onFocus={(e) => e.currentTarget.select()} />
-            )}
-            <button type="button" aria-label="Close the message" onClick={() => setOutcome(null)}>
-              ✕
-            </button>
-          </>
+      <Said
+        text={outcome?.text ?? ""}
+        stays={outcome?.link !== undefined || outcome?.failed}
+        onClose={() => setOutcome(null)}
+      >
+        {outcome?.link && (
+          <input readOnly value={outcome.link} aria-label="Link" onFocus={(e) => e.currentTarget.select()} />
         )}
-      </p>
+      </Said>
     </div>
   );
 }

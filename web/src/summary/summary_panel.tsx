@@ -40,6 +40,7 @@ export function SummaryPanel({ store, trace, traces, generator }: SummaryProps) 
           <Losses trace={trace} />
           {damage.length > 1 && <List title="Damaged places" lines={damage} />}
         </section>
+        <NotesCard store={store} />
         <section>
           <h2>Trace</h2>
           <Facts
@@ -61,7 +62,6 @@ export function SummaryPanel({ store, trace, traces, generator }: SummaryProps) 
             ]}
           />
         </section>
-        <NotesCard store={store} />
         {launch && (
           <section>
             <h2>Launch of {visibleName(launch.package)}</h2>

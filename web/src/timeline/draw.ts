@@ -48,6 +48,11 @@ const ELLIPSIS_PX = 10;
 
 const nothing = () => undefined;
 
+/** The part of a picture that shows the trace: behind its end nothing is known. */
+function withinTrace(scale: Scale, duration: number): Scale {
+  return { ...scale, width: Math.max(0, Math.min(scale.width, (duration - scale.from) / scale.quantum)) };
+}
+
 export class Drawing {
   readonly context: CanvasRenderingContext2D;
   private template = new Uint32Array(0);
@@ -155,7 +160,7 @@ export class Drawing {
         break;
       }
       case "counter":
-        drawCounter(this.context, band.track, scale, 0, y, band.height, theme);
+        drawCounter(this.context, band.track, withinTrace(scale, model.trace.duration), 0, y, band.height, theme);
         break;
       case "path":
         drawPathRow(this.context, scene, y, band.height);
