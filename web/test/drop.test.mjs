@@ -78,7 +78,11 @@ browserTest("chromium", "a page is opened beside this one by keyboard alone", as
   await settled(page);
   await page.keyboard.press("End");
   assert.match(await page.evaluate(() => document.activeElement.textContent), /^Compare with/);
-  const [chooser] = await Promise.all([page.waitForFileChooser(), page.keyboard.press("Enter")]);
+  const waiting = page.waitForFileChooser();
+  // The browser is told to hand the choice to the test before the key is pressed.
+  await page.evaluate(() => null);
+  await page.keyboard.press("Enter");
+  const chooser = await waiting;
   await chooser.accept([other]);
   await eventually("a comparison", async () => assert.equal((await page.$$(".side")).length, 2));
   assert.deepEqual(problems, []);

@@ -127,18 +127,10 @@ impl PageCollector {
     /// The name of a process's app, as launches and frames have it; empty where nothing names it.
     pub fn process_name(&self, pid: Pid) -> String {
         let name = self.measured.names.name(&self.tasks, pid);
-        let name = match self.main_comms.get(&pid) {
+        match self.main_comms.get(&pid) {
             Some(comm) if name == "main" => comm.clone(),
             _ => name.into_owned(),
-        };
-        self.launched_package(pid, &name).unwrap_or(name)
-    }
-
-    /// The package of a launched process of which the kernel knows no more than the end of its name.
-    fn launched_package(&self, pid: Pid, name: &str) -> Option<String> {
-        let of_process = self.measured.launches.iter().filter(|launch| launch.pid == Some(pid));
-        let mut packages = of_process.map(|launch| launch.package.as_str());
-        packages.find(|package| !name.is_empty() && package.ends_with(name)).map(str::to_owned)
+        }
     }
 
     /// The arguments of the slice or the instant of a program's own track that is passed on.

@@ -342,12 +342,14 @@ fn a_launched_process_has_its_package_where_the_kernel_keeps_but_the_end_of_its_
     };
     let text = [
         mark("system_server", 50, 50, &format!("S|50|launching: {target}|1")),
-        mark("hmark.target", 7, 100, "B|7|bindApplication"),
-        mark("hmark.target", 7, 110, "E|7"),
-        mark("hmark.target", 7, 120, "B|7|Choreographer#doFrame 1"),
-        mark("hmark.target", 7, 130, "E|7"),
-        mark("chmark.test", 9, 140, "B|9|test"),
-        mark("chmark.test", 9, 150, "E|9"),
+        mark("enchmark.target", 7, 100, "B|7|bindApplication"),
+        mark("enchmark.target", 7, 110, "E|7"),
+        mark("enchmark.target", 7, 112, "B|7|activityResume"),
+        mark("enchmark.target", 7, 115, "E|7"),
+        mark("enchmark.target", 7, 120, "B|7|Choreographer#doFrame 1"),
+        mark("enchmark.target", 7, 130, "E|7"),
+        mark("obenchmark.test", 9, 140, "B|9|test"),
+        mark("obenchmark.test", 9, 150, "E|9"),
         mark("system_server", 50, 160, &format!("F|50|launching: {target}|1")),
     ];
     fs::write(dir.path().join("t.txt"), text.concat()).unwrap();
@@ -355,7 +357,7 @@ fn a_launched_process_has_its_package_where_the_kernel_keeps_but_the_end_of_its_
     let processes = page.index["processes"].as_array().unwrap();
     let mut names: Vec<_> = processes.iter().map(|one| (one["pid"].as_u64(), one["name"].as_str())).collect();
     names.sort_unstable();
-    let expected = [(7, target), (9, "chmark.test"), (50, "system_server")];
+    let expected = [(7, target), (9, "obenchmark.test"), (50, "system_server")];
     assert_eq!(names, expected.map(|(pid, name)| (Some(pid), Some(name))));
 }
 
