@@ -2,6 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
+import { firstWhere } from "../data/search_sorted";
 import { context2d } from "../timeline/canvas";
 import { formatDuration } from "../timeline/time";
 import { INK, readTheme } from "../timeline/colors";
@@ -185,7 +186,14 @@ function fitting(draw: CanvasRenderingContext2D, name: string, width: number): s
     const shorter = parts.slice(from).join(".");
     if (draw.measureText(shorter).width <= width) return shorter;
   }
-  return parts[parts.length - 1] || text;
+  return shortened(draw, parts[parts.length - 1] || text, width);
+}
+
+/** A text that ends with dots where it is too wide. */
+function shortened(draw: CanvasRenderingContext2D, text: string, width: number): string {
+  if (draw.measureText(text).width <= width) return text;
+  const kept = firstWhere(0, text.length, (length) => draw.measureText(`${text.slice(0, length + 1)}…`).width > width);
+  return kept === 0 ? "" : `${text.slice(0, kept)}…`;
 }
 
 /** Where an arrow key leads: down to the longest callee, up to the caller, sideways in the same level. */

@@ -45,7 +45,7 @@ export function questions(trace: Trace, kinds: TableKind[]): Question[] {
   ask("CPU by process", "running", { by: "process" });
   ask("CPU by thread", "running", {});
   ask("Slices by name", "slices", {});
-  ask("Late frames", "frames", { ...longest, filter: "yes", where: "late" });
+  ask("Slowest frames", "frames", longest);
   ask("Longest waits of the main thread", "states", { ...longest, threads: main, filter: "sleep", where: "name" });
   ask("Who woke the main thread", "states", { by: "waker", threads: main, filter: "sleep", where: "name" });
   ask("Who ran while it was ready", "ready", { threads: main });

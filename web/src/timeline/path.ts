@@ -7,6 +7,8 @@ import { stepsInView } from "./path_row";
 
 /** More arrows would be a wall. */
 const MAX_ARROWS = 200;
+/** The height of the mark on a thread's row: that of its states, so that the names below it can be read. */
+const MARK_PX = 11;
 
 /** The arrows of the path, and the chosen cause's stretches on the rows of their threads. */
 export function drawPath(context: CanvasRenderingContext2D, scene: Scene): void {
@@ -47,7 +49,7 @@ export function drawPath(context: CanvasRenderingContext2D, scene: Scene): void 
         place(step.from),
         row.y + 1,
         Math.max(1, (step.to - step.from) / scale.quantum),
-        row.height - 3,
+        Math.min(row.height - 3, MARK_PX),
       );
   }
 }

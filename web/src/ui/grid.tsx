@@ -67,8 +67,8 @@ const MIN_NAME_PX = 240;
 const FIGURE_PX = 8.3;
 const CELL_PADDING_PX = 8;
 /** The same for letters of the head, and what the mark of the sorted column takes. */
-const LETTER_PX = 8.2;
-const SORT_MARK_PX = 24;
+const LETTER_PX = 6.7;
+const SORT_MARK_PX = 20;
 /** Firefox draws no element higher than some 17.8 million pixels. */
 const MAX_ROWS = 700_000;
 
@@ -137,7 +137,7 @@ export function Grid(props: GridProps) {
   const first = Math.max(0, Math.floor(top / ROW_PX) - 4);
   const last = Math.min(count, Math.ceil((top + height) / ROW_PX) + 4);
   const visible = Array.from({ length: Math.max(0, last - first) }, (_, n) => props.row(first + n));
-  const fitting = useFittingWidths(columns, visible);
+  const fitting = useFittingWidths(columns, visible, sort?.id);
   const template = fitting.map((c) => (c.width ? `${c.width}px` : "minmax(0, 1fr)")).join(" ");
   const least = fitting.reduce((sum, { width, least = MIN_NAME_PX }) => sum + (width ?? least), 0);
   const rows = [];
@@ -192,10 +192,11 @@ export function Grid(props: GridProps) {
 const idOf = (label: string, at: number) => `${label}-${at}`.replace(/\W+/g, "-");
 
 /** The columns, as wide as what was seen in them since they are these columns. */
-function useFittingWidths(columns: GridColumn[], rows: GridRow[]): GridColumn[] {
+function useFittingWidths(columns: GridColumn[], rows: GridRow[], sorted: string | undefined): GridColumn[] {
   const seen = useRef<{ ids: string; widths: number[] }>({ ids: "", widths: [] });
-  const ids = columns.map(({ id, title }) => `${id} ${title}`).join();
-  const headWidth = ({ title }: GridColumn) => title.length * LETTER_PX + SORT_MARK_PX + CELL_PADDING_PX;
+  const ids = `${columns.map(({ id, title }) => `${id} ${title}`).join()} ${sorted}`;
+  const headWidth = ({ id, title }: GridColumn) =>
+    title.length * LETTER_PX + 2 * CELL_PADDING_PX + (id === sorted ? SORT_MARK_PX : 0);
   if (seen.current.ids !== ids) {
     const widths = columns.map((column) => (column.width ? Math.max(column.width, headWidth(column)) : 0));
     seen.current = { ids, widths };
