@@ -1,8 +1,10 @@
-// Measures the page in headless Chromium: from opening it to its first picture, profiles of periods, and each frame
-// while the view zooms, pans and scrolls. Prints milliseconds: of frames the median and the 99th percentile.
+// Measures the page in headless Chromium or Firefox: from opening it to its first picture, profiles of periods, and each
+// frame while the view zooms, pans and scrolls. Prints milliseconds: of frames the median and the 95th and 99th
+// percentiles.
 //
-// usage: node test/timeline_frames.mjs PAGE.html [webgl]
-//   webgl  draws with WebGL in software (SwiftShader), else on the canvas alone
+// usage: node test/timeline_frames.mjs PAGE.html [webgl|firefox]
+//   webgl    draws with WebGL in software (SwiftShader), else on the canvas alone
+//   firefox  measures Firefox
 //
 // `picture` is what drawing takes in the page's own thread. `frame` is the time from one animation frame to
 // the next, which includes what the browser does with the picture; with software WebGL that is most of it.
@@ -21,7 +23,11 @@ const REST_MS = 5000;
 const LIMIT_MS = 600_000;
 
 const swiftShader = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"];
-const browser = await launch("chromium", painter === "webgl" ? swiftShader : undefined, LIMIT_MS);
+const browser = await launch(
+  painter === "firefox" ? "firefox" : "chromium",
+  painter === "webgl" ? swiftShader : undefined,
+  LIMIT_MS,
+);
 const page = await browser.newPage();
 await page.setViewport({ width: 1440, height: 900 });
 // The moment of the first frame behind the first picture, on the clock that begins with the navigation.
@@ -109,7 +115,7 @@ for (const [name, move] of Object.entries(moves)) {
   const say = ([kind, values]) => {
     const sorted = values.sort((a, b) => a - b);
     const at = (part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))].toFixed(1);
-    return `${kind} ${at(0.5)} / ${at(0.99)}`;
+    return `${kind} ${at(0.5)} / ${at(0.95)} / ${at(0.99)}`;
   };
   console.log(
     `${name}: ${Object.entries(times)
