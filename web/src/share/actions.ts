@@ -3,8 +3,8 @@
 import type { Panel, Store } from "../store";
 import { picturesOf } from "../timeline/picture";
 import { toFragment } from "../ui/fragment";
+import { fileStem, saveFile } from "../ui/save_file";
 import { bytesText, countText } from "../ui/text";
-import { download, fileStem } from "./download";
 import { pngOf, svgOf } from "./picture_file";
 import { copyOf } from "./saved_copy";
 
@@ -41,7 +41,7 @@ export async function copyLink(store: Store, first: Panel): Promise<Outcome> {
 export function saveCopy(store: Store, first: Panel): Outcome {
   const file = copyOf(document, toFragment(store.state, first, store.place?.()));
   const { name, trace, traces } = store.state;
-  download(`${fileStem(name || trace.index.title)}.html`, file);
+  saveFile(`${fileStem(name || trace.index.title)}.html`, file);
   const foreign = traces.some(({ isDropped }) => isDropped)
     ? " The page that was opened beside it is not in the copy."
     : "";
@@ -52,6 +52,6 @@ export async function savePicture(store: Store, kind: "png" | "svg"): Promise<Ou
   const pictures = picturesOf(store);
   const file = kind === "png" ? await pngOf(pictures) : svgOf(pictures);
   const { name, trace } = store.state;
-  download(`${fileStem(name || trace.index.title)}.${kind}`, file);
+  saveFile(`${fileStem(name || trace.index.title)}.${kind}`, file);
   return { text: `A picture of the timeline is saved, ${bytesText(file.size)}.` };
 }

@@ -84,7 +84,7 @@ function Controls({ trace, kinds, chosen, table, set }: ControlProps) {
     setSaving(true);
     inSteps(csvPieces(computed), (pieces) => {
       setSaving(false);
-      saveFile(`${chosen.kind}${by ? `-by-${by}` : ""}.csv`, "text/csv;charset=utf-8", pieces);
+      saveFile(`${chosen.kind}${by ? `-by-${by}` : ""}.csv`, new Blob(pieces, { type: "text/csv;charset=utf-8" }));
     });
   };
   const rowsBy = (by: string) => set({ by, sort: firstSort(items, by, figure ?? "") });
