@@ -5,7 +5,7 @@ import { ownScript } from "../data/own_script";
 
 const SAVED_ID = "tracebridge-saved";
 /** The elements of the body that belong to the page; a browser's extension may have added others. */
-const OWN = `noscript, script#${DIRECTORY_ID}, script.trace-data`;
+const OWN = `noscript, script#${DIRECTORY_ID}, script[type="application/text"]`;
 
 /** The fragment that a copy opens with; null where the page is no copy. */
 export function savedFragment(page: Document): string | null {
