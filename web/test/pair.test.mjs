@@ -229,7 +229,10 @@ browserTest(
         all.flatMap((one) =>
           [...one.querySelectorAll(".tail")].map((tail) => {
             const [inner, outer] = [tail.getBoundingClientRect(), one.getBoundingClientRect()];
-            return { text: tail.textContent, isIn: inner.width > 20 && inner.right <= outer.right + 1 };
+            return {
+              text: tail.textContent,
+              isIn: inner.width > 4 * Math.min(tail.textContent.length, 5) && inner.right <= outer.right + 1,
+            };
           }),
         ),
       );

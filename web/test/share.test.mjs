@@ -15,7 +15,12 @@ const trace = KINDS.launch();
 trace.processes[0].name = HOSTILE;
 trace.strings = trace.strings.map((name) => (name === "bindApplication" ? `bindApplication ${HOSTILE}` : name));
 const FILE = join(directory, "launch.html");
-writeFileSync(FILE, pageOf([["trace", trace]]));
+/** The recording as text, which pages of systrace's form hold besides. */
+const SECTION = '<script class="trace-data" type="application/text">\n# tracer: nop <b> & "\n</script>';
+writeFileSync(
+  FILE,
+  pageOf([["trace", trace]]).replace("\n<script>", () => `\n${SECTION}\n<script>`),
+);
 
 /** Keeps the files that the page hands to the browser, and the text that it copies. */
 const keeping = () => {
@@ -126,6 +131,7 @@ for (const browser of ["chromium", "firefox"]) {
       assert.ok(text.includes(exact.slice(0, 2000)), `${part} is in the copy`);
     }
     assert.equal(text.split("<!--tracebridge-block:").length, original.split("<!--tracebridge-block:").length);
+    assert.ok(original.includes(SECTION) && text.includes(SECTION), "the recording as text");
     const again = await openPage(running, copy, { before: keeping });
     assert.deepEqual(await shown(again.page), before);
     const summary = await again.page.$eval(".notes", (element) => element.textContent);
