@@ -85,7 +85,7 @@ function Actions({ store, selection }: { store: Store; selection: Selection }) {
     <div class="details-actions">
       <button
         type="button"
-        title="Choose its period: all tables follow it (M)"
+        title="Choose its period: all tables follow it (P)"
         onClick={() => store.set({ range: period })}
       >
         Choose period
