@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for anything. It ends a hang; nothing is expected to need it, also not on a machine that is
 /// busy with other work.
-pub const WAIT_LIMIT: Duration = Duration::from_secs(240);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(480);
 
 /// Longest pause between two looks at a state.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
