@@ -1,5 +1,4 @@
-// All tests of the page, as one file. TRACEBRIDGE_PAGE_TESTS is a JSON array of parts of file names; only files with
-// one of them in their names are run.
+// The tests of the page as one file. TRACEBRIDGE_PAGE_TESTS is a JSON array of the names of the files to run.
 
 import { readdirSync } from "node:fs";
 
@@ -15,8 +14,8 @@ export function chosenFiles(parts) {
     .sort();
 }
 
-const { TRACEBRIDGE_PAGE_TESTS: parts, NODE_TEST_CONTEXT: underTest } = process.env;
-if (underTest && parts) {
+const { TRACEBRIDGE_PAGE_TESTS: names, NODE_TEST_CONTEXT: underTest } = process.env;
+if (underTest && names) {
   endWithParent();
-  for (const name of chosenFiles(JSON.parse(parts))) await import(new URL(name, HERE));
+  for (const name of JSON.parse(names)) await import(new URL(name, HERE));
 }
