@@ -1,19 +1,7 @@
 // Tables whose items are no track's: launches, and who ran on the CPU that a ready thread waited for.
 
 import { hasSpans, hasStates, type Trace } from "../data/trace";
-import type { FigureColumn, Items, ItemSource, TextColumn } from "./items";
-
-const begin: FigureColumn = {
-  kind: "figure",
-  id: "start",
-  title: "Begins at",
-  meaning: "Since the trace's begin",
-  unit: "moment",
-  of:
-    ({ start }) =>
-    (item) =>
-      start[item],
-};
+import { begin, type FigureColumn, type Items, type ItemSource, type TextColumn } from "./items";
 
 export function launchItems(trace: Trace): Items {
   const { launches } = trace.index;

@@ -43,6 +43,19 @@ export interface FigureColumn<S extends ItemSource = ItemSource> {
   of: (source: S, period: Period) => (item: number) => number;
 }
 
+/** When an item begins. */
+export const begin: FigureColumn = {
+  kind: "figure",
+  id: "start",
+  title: "Begins at",
+  meaning: "Since the trace's begin",
+  unit: "moment",
+  of:
+    ({ start }) =>
+    (item) =>
+      start[item],
+};
+
 export type ItemColumn = TextColumn | FigureColumn;
 
 /** A table: its items and columns. */

@@ -8,7 +8,7 @@ import { upperBound } from "../data/search_sorted";
 import type { Selection } from "../store";
 import type { TableKind } from "./choice";
 import { launchItems, readyItems } from "./derived";
-import type { FigureColumn, Items, ItemSource, Period, TextColumn } from "./items";
+import { begin, type FigureColumn, type Items, type ItemSource, type Period, type TextColumn } from "./items";
 import { runningUntil, selfTimes } from "./self_times";
 
 interface TrackSource extends ItemSource {
@@ -173,6 +173,18 @@ function textColumns(trace: Trace, kind: TableKind): Text[] {
   const thread = column("thread", "Thread", "The thread that it belongs to", threads.length + 1, threadText, ofThread);
   const process = column("process", "Process", "The process", processes.length + 1, processText, ofProcess);
   const cpuText = (key: number) => (key ? `CPU ${key - 1}` : "");
+  /** The CPU of the track. */
+  const itsCpu = () =>
+    column(
+      "cpu",
+      "CPU",
+      "The CPU",
+      cpus + 1,
+      cpuText,
+      ({ track }) =>
+        () =>
+          (track.cpu ?? -1) + 1,
+    );
   const cpus = 1 + tracks.reduce((most, { cpu }) => Math.max(most, cpu ?? 0), 0);
   const ofTrack = ({ track }: TrackSource) => {
     return () => track.id;
@@ -256,35 +268,10 @@ function textColumns(trace: Trace, kind: TableKind): Text[] {
           return of ? (item) => (of[item] ? (threads[of[item] - 1].process ?? -1) + 1 : 0) : none;
         },
       );
-      return [
-        ran,
-        whose,
-        column(
-          "cpu",
-          "CPU",
-          "The CPU",
-          cpus + 1,
-          cpuText,
-          ({ track }) =>
-            () =>
-              (track.cpu ?? -1) + 1,
-        ),
-      ];
+      return [ran, whose, itsCpu()];
     }
     case "interrupts":
-      return [
-        labels,
-        column(
-          "cpu",
-          "CPU",
-          "The CPU",
-          cpus + 1,
-          cpuText,
-          ({ track }) =>
-            () =>
-              (track.cpu ?? -1) + 1,
-        ),
-      ];
+      return [labels, itsCpu()];
     case "frames": {
       const role = (key: number) => ROLES[tracks[key].role] ?? tracks[key].role;
       const late = column(
@@ -352,17 +339,6 @@ const ROLES: Partial<Record<string, string>> = {
 const NESTED = new Set(["atrace", "own", "methods", "samples"]);
 
 function figureColumns(trace: Trace, kind: TableKind, sources: TrackSource[]): Figure[] {
-  const begin: Figure = {
-    kind: "figure",
-    id: "start",
-    title: "Begins at",
-    meaning: "Since the trace's begin",
-    unit: "moment",
-    of:
-      ({ start }) =>
-      (item) =>
-        start[item],
-  };
   const time = (id: string, title: string, meaning: string, of: Figure["of"]): Figure => ({
     kind: "figure",
     id,
