@@ -5,29 +5,37 @@ use std::time::Duration;
 /// Parses a time such as `5`, `5s`, `500ms`, `2m` or `1h`. A number without a unit is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
-    let seconds = match unit {
-        "" | "s" => 1.0,
-        "ms" => 1e-3,
-        "m" => 60.0,
-        "h" => 3600.0,
+    let unit_ns = match unit {
+        "" | "s" => SECOND,
+        "ms" => SECOND / 1_000,
+        "m" => 60 * SECOND,
+        "h" => 3600 * SECOND,
         _ => return Err("a time is a number with ms, s, m or h: 500ms, 5, 5s, 2m".into()),
     };
-    let number: f64 = number.parse().map_err(|_| format!("{number:?} is not a number"))?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|e| e.to_string())
+    decimal(number, unit_ns).map(Duration::from_nanos)
 }
 
 /// Parses a place in a trace such as `1.5s`, `200ms`, `350us` or `80ns`, in ns. A number without a unit is in
 /// seconds.
 pub fn nanoseconds(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
-    let unit_ns: u64 = match unit {
-        "" | "s" => 1_000_000_000,
-        "ms" => 1_000_000,
+    let unit_ns = match unit {
+        "" | "s" => SECOND,
+        "ms" => SECOND / 1_000,
         "us" | "µs" => 1_000,
         "ns" => 1,
-        "m" => 60_000_000_000,
+        "m" => 60 * SECOND,
         _ => return Err("a time is a number with s, ms, us, ns or m: 1.5s, 200ms, 350us".into()),
     };
+    decimal(number, unit_ns)
+}
+
+/// A second in ns.
+const SECOND: u64 = 1_000_000_000;
+
+/// The time of a decimal number of units, ns. The standard library's parser of floating point would be an
+/// eightieth of the device's binary.
+fn decimal(number: &str, unit_ns: u64) -> Result<u64, String> {
     let wrong = || format!("{number:?} is not a number");
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
