@@ -1,10 +1,10 @@
 // axe-core finds no violation in any panel, light and dark, in both browsers.
 
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
+import { findViolations, useAxe } from "./axe.mjs";
 import { comparisonPage } from "./comparison_fixture.mjs";
 import { writeFixture } from "./fixture.mjs";
 import { browserTest, clickButton, openPage, scratch, settled } from "./harness.mjs";
@@ -16,38 +16,23 @@ const TASKS = join(directory, "tasks.html");
 writeFixture("launch", LAUNCH);
 writeFixture("tasks", TASKS);
 writeFileSync(FILE, comparisonPage().html);
-const AXE = readFileSync(fileURLToPath(new URL("../node_modules/axe-core/axe.min.js", import.meta.url)), "utf8");
-
-async function check(page, place) {
-  const found = await page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-    return violations.map(
-      ({ id, impact, nodes }) =>
-        `${impact} ${id}: ${nodes
-          .slice(0, 3)
-          .map((n) => n.html)
-          .join(" | ")}`,
-    );
-  });
-  assert.deepEqual(found, [], place);
-}
 
 for (const theme of ["light", "dark"]) {
   browserTest("chromium", `axe-core finds no violation, ${theme}`, async (browser) => {
     const { page } = await openPage(browser, FILE, { fragment: `theme=${theme}&panel=profile` });
-    await page.evaluate(AXE);
-    await check(page, "profile table");
+    await useAxe(page);
+    assert.deepEqual(await findViolations(page), [], "profile table");
     for (const view of ["Call tree", "Bottom up", "Flame graph"]) {
       await clickButton(page, view);
-      await check(page, view);
+      assert.deepEqual(await findViolations(page), [], view);
     }
     for (const panel of ["Comparison", "Summary"]) {
       await clickButton(page, panel, ".tabs");
-      await check(page, panel);
+      assert.deepEqual(await findViolations(page), [], panel);
     }
     await page.keyboard.press("?");
     await settled(page);
-    await check(page, "help");
+    assert.deepEqual(await findViolations(page), [], "help");
   });
 
   for (const browser of ["chromium", "firefox"]) {
@@ -55,7 +40,7 @@ for (const theme of ["light", "dark"]) {
       const { page } = await openPage(running, TASKS, {
         fragment: `theme=${theme}&q=inflate&range=100000000-700000000`,
       });
-      await page.evaluate(AXE);
+      await useAxe(page);
       await page.evaluate(() => {
         const { store } = window.__tracebridge.timeline;
         const { trace } = store.state;
@@ -66,7 +51,7 @@ for (const theme of ["light", "dark"]) {
       assert.deepEqual(tabs, ["Launches and frames", "Why", "Profile", "Table", "Summary"]);
       for (const tab of tabs) {
         await clickButton(page, tab, ".tabs");
-        await check(page, tab);
+        assert.deepEqual(await findViolations(page), [], tab);
       }
     });
   }
@@ -75,29 +60,29 @@ for (const theme of ["light", "dark"]) {
     const { page } = await openPage(browser, LAUNCH, {
       fragment: `theme=${theme}&panel=launches&q=inflate&range=100000000-700000000`,
     });
-    await page.evaluate(AXE);
+    await useAxe(page);
     await page.evaluate(() => {
       window.__tracebridge.timeline.store.set({ selection: { kind: "launch", launch: 0 } });
     });
     await settled(page);
-    await check(page, "launches");
+    assert.deepEqual(await findViolations(page), [], "launches");
   });
 
   browserTest("chromium", `menu, messages and notes have no serious violation, ${theme}`, async (browser) => {
     for (const width of [1440, 800]) {
       const fragment = `theme=${theme}&panel=summary&mark=300000000+one&mark=600000000+two`;
       const { page } = await openPage(browser, LAUNCH, { fragment, width });
-      await page.evaluate(AXE);
-      await check(page, `notes at ${width}`);
+      await useAxe(page);
+      assert.deepEqual(await findViolations(page), [], `notes at ${width}`);
       await page.evaluate(() => document.activeElement.blur());
       await page.keyboard.press("e");
       await settled(page);
-      await check(page, `menu at ${width}`);
+      assert.deepEqual(await findViolations(page), [], `menu at ${width}`);
       await page.keyboard.press("Escape");
       await page.evaluate(() => document.activeElement.blur());
       await page.keyboard.press("m");
       await settled(page);
-      await check(page, `note at ${width}`);
+      assert.deepEqual(await findViolations(page), [], `note at ${width}`);
       await page.keyboard.press("Escape");
       await page.evaluate(() => {
         const data = new DataTransfer();
@@ -105,7 +90,7 @@ for (const theme of ["light", "dark"]) {
         document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
       });
       await page.waitForFunction(() => /cannot be opened/.test(document.body.textContent));
-      await check(page, `message at ${width}`);
+      assert.deepEqual(await findViolations(page), [], `message at ${width}`);
     }
   });
 
