@@ -14,7 +14,7 @@ use crate::ids::Cpu;
 pub const MAGIC: &[u8; 8] = b"TBSTRM1\n";
 
 /// Bytes before a frame's payload.
-pub(crate) const FRAME_HEAD_BYTES: usize = 9;
+pub const FRAME_HEAD_BYTES: usize = 9;
 
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,10 @@ pub enum FrameKind {
     Pages,
     /// The payload is a u64 offset and the bytes to write over the head there.
     Patch,
+    /// The buffers of all CPUs have been read once. The payload is a u64: the time of the recording's clock
+    /// just before that, in ns. Every event of an earlier time is in the frames before this one. Only
+    /// `record --live` sends it, and the trace.dat that is made of a stream holds nothing of it.
+    Round,
     /// The recording is complete. The payload is the last [`RecorderInfo`](super::RecorderInfo) as JSON.
     End,
 }
@@ -35,6 +39,7 @@ impl FrameKind {
             FrameKind::Head => b'H',
             FrameKind::Pages => b'P',
             FrameKind::Patch => b'W',
+            FrameKind::Round => b'R',
             FrameKind::End => b'E',
         }
     }
@@ -81,10 +86,11 @@ impl HeadInfo {
 const MAX_FRAME_BYTES: usize = 256 << 20;
 
 /// Every kind of frame that a stream can have.
-const FRAME_KINDS: [FrameKind; 4] = [FrameKind::Head, FrameKind::Pages, FrameKind::Patch, FrameKind::End];
+const FRAME_KINDS: [FrameKind; 5] =
+    [FrameKind::Head, FrameKind::Pages, FrameKind::Patch, FrameKind::Round, FrameKind::End];
 
 /// The kind, the CPU and the payload's length of a frame. `None` where the bytes start no frame.
-fn parse_frame_head(head: &[u8; FRAME_HEAD_BYTES]) -> Option<(FrameKind, Cpu, usize)> {
+pub fn parse_frame_head(head: &[u8; FRAME_HEAD_BYTES]) -> Option<(FrameKind, Cpu, usize)> {
     let kind = FRAME_KINDS.into_iter().find(|kind| kind.code() == head[0])?;
     let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
     let len = number(5)? as usize;
@@ -93,7 +99,7 @@ fn parse_frame_head(head: &[u8; FRAME_HEAD_BYTES]) -> Option<(FrameKind, Cpu, us
 
 /// Splits the payload of a [`FrameKind::Head`] into its numbers and the head of the trace.dat. `None` where
 /// the numbers are offsets outside of that head.
-fn parse_head(payload: &[u8]) -> Option<(HeadInfo, &[u8])> {
+pub fn parse_head(payload: &[u8]) -> Option<(HeadInfo, &[u8])> {
     let (info, head) = payload.split_at_checked(HeadInfo::BYTES)?;
     let u32_at = |at: usize| Some(u32::from_le_bytes(info.get(at..at + 4)?.try_into().ok()?));
     let u64_at = |at: usize| Some(u64::from_le_bytes(info.get(at..at + 8)?.try_into().ok()?));
@@ -108,6 +114,11 @@ fn parse_head(payload: &[u8]) -> Option<(HeadInfo, &[u8])> {
     let extra_end = info.extra.0.checked_add(info.extra.1)?;
     let is_page_size = info.page_size.is_power_of_two() && is_sub_buffer_size(info.page_size);
     (is_page_size && table_end <= len && extra_end <= len).then_some((info, head))
+}
+
+/// The time in the payload of a [`FrameKind::Round`], ns of the recording's clock. `None` where it is no time.
+pub fn parse_round(payload: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(payload.try_into().ok()?))
 }
 
 /// The reason why a stream, or the rest of a stream, cannot be read.
@@ -144,6 +155,8 @@ pub enum StreamFault {
     PatchWithoutOffset,
     #[error("a patch outside of the head")]
     PatchOutsideHead,
+    #[error("a round without its time")]
+    RoundWithoutTime,
     #[error("an end longer than its place")]
     LongEnd,
 }
@@ -245,6 +258,9 @@ impl<'a> RecorderStream<'a> {
                 let at = at.try_into().map_or(u64::MAX, u64::from_le_bytes);
                 self.patch(at, bytes)?;
             }
+            FrameKind::Round => {
+                parse_round(payload).ok_or(StreamFault::RoundWithoutTime)?;
+            }
             FrameKind::End => {
                 let (at, len) = info.extra;
                 if payload.len() as u64 > len {
@@ -345,12 +361,37 @@ mod tests {
     }
 
     #[test]
+    fn rounds_leave_nothing_in_the_file_and_one_without_its_time_ends_what_is_read() {
+        let time = 70_000_000_000u64.to_le_bytes();
+        let pages: (_, _, &[u8]) = (FrameKind::Pages, 0, &[2; 512]);
+        let end: (_, _, &[u8]) = (FrameKind::End, 0, b"{}");
+        let round: (_, _, &[u8]) = (FrameKind::Round, 0, &time);
+        let dat = |bytes: &[u8]| {
+            let stream = RecorderStream::parse(bytes).unwrap();
+            let mut dat = Vec::new();
+            stream.write_dat(&mut dat).unwrap();
+            (stream.cut.map(|cut| cut.fault), dat)
+        };
+        let without = dat(&stream(&[pages, pages, end]));
+        assert_eq!(without.0, None);
+        assert_eq!(dat(&stream(&[round, pages, round, pages, round, end])), without);
+        assert_eq!(parse_round(&time), Some(70_000_000_000));
+        for payload in [&time[..7], &[0; 9], &[]] {
+            let cut = dat(&stream(&[pages, pages, (FrameKind::Round, 0, payload), end]));
+            assert_eq!(cut.0, Some(StreamFault::RoundWithoutTime));
+            assert_eq!(cut.1.len(), without.1.len());
+        }
+    }
+
+    #[test]
     fn a_stream_without_its_first_page_is_told_from_one_that_is_empty_or_damaged() {
         let ends_before_events = |bytes: &[u8]| ends_before_events(&mut io::Cursor::new(bytes)).unwrap();
         let patch = [&0u64.to_le_bytes()[..], b"HH"].concat();
         let pages: (_, _, &[u8]) = (FrameKind::Pages, 0, &[2; 512]);
-        let bytes = stream(&[(FrameKind::Patch, 0, &patch), pages, pages, (FrameKind::End, 0, b"{}")]);
-        let first_page = stream(&[(FrameKind::Patch, 0, &patch), pages]).len();
+        let round: (_, _, &[u8]) = (FrameKind::Round, 0, &[9; 8]);
+        let start = [(FrameKind::Patch, 0, &patch[..]), round, pages];
+        let bytes = stream(&[&start[..], &[pages, round, (FrameKind::End, 0, b"{}")]].concat());
+        let first_page = stream(&start).len();
         for len in 0..=bytes.len() {
             assert_eq!(ends_before_events(&bytes[..len]), len < first_page, "cut at {len}");
         }
@@ -360,7 +401,8 @@ mod tests {
 
     #[test]
     fn a_stream_cut_behind_its_head_is_read_up_to_the_cut_and_one_cut_before_is_refused() {
-        let bytes = stream(&[(FrameKind::Pages, 0, &[2; 512]), (FrameKind::End, 0, b"{}")]);
+        let pages: (_, _, &[u8]) = (FrameKind::Pages, 0, &[2; 512]);
+        let bytes = stream(&[pages, (FrameKind::Round, 0, &[9; 8]), (FrameKind::End, 0, b"{}")]);
         for len in 0..bytes.len() {
             match RecorderStream::parse(&bytes[..len]) {
                 Ok(stream) => assert!(stream.cut.is_some(), "cut at {len}"),
