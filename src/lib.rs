@@ -22,6 +22,7 @@ pub mod export;
 pub mod formats;
 mod gate;
 mod inspect;
+mod live;
 mod markup;
 mod mcp;
 mod measure;
@@ -48,6 +49,12 @@ pub mod internals {
     pub use crate::export::explain::explain_everything;
     pub use crate::formats::perfetto::scan::count as count_perfetto;
     pub use crate::formats::perfetto::wire::read::{WireValue, fields as message_fields};
+    /// A recording that is followed while it runs.
+    pub mod live {
+        pub use crate::live::{
+            Kept, KeptError, Live, LiveError, LiveMessage, LiveOptions, Occurrence, Trigger, TriggerError,
+        };
+    }
     pub use crate::mcp::RequestProbe;
     /// The gate, for the tool that counts its false alarms.
     pub mod gate {

@@ -41,6 +41,7 @@ const CRATES: &[Crate] = &[
             &["measure"],
             &["why"],
             &["export", "profile"],
+            &["live"],
             &["dataset", "desk", "gate", "inspect"],
             &["mcp"],
             &["cli"],
