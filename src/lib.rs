@@ -53,6 +53,7 @@ pub mod internals {
     pub mod live {
         pub use crate::live::{
             Kept, KeptError, Live, LiveError, LiveMessage, LiveOptions, Occurrence, Trigger, TriggerError,
+            WrittenFile,
         };
     }
     pub use crate::mcp::RequestProbe;

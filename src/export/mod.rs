@@ -14,7 +14,7 @@ mod held_memory;
 pub mod launches;
 mod perfetto;
 mod perfetto_zip;
-mod report_page;
+pub(crate) mod report_page;
 pub mod runs;
 pub mod systrace;
 mod trace_dat;

@@ -160,7 +160,7 @@ fn fit(package: &str, name: &str) -> Option<u8> {
 }
 
 /// Whether `name` is what the kernel leaves of the longer name `whole`.
-fn is_cut(whole: &str, name: &str) -> bool {
+pub(crate) fn is_cut(whole: &str, name: &str) -> bool {
     name.len() == COMM_LEN && whole.len() > COMM_LEN && (whole.ends_with(name) || whole.starts_with(name))
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::apps::{AppNames, Apps};
-use super::frame::{Frame, FrameJoin, VSYNC_COUNTER, Vsync};
+use super::frame::{Frame, FrameJoin, LatestFrames, UiFrames, VSYNC_COUNTER, Vsync};
 use super::launch::{Cancelled, Cut, Launch, Rule};
 use super::launch_marks::{LaunchMarks, Step, StepKind};
 use super::mark::SliceMark;
@@ -46,6 +46,10 @@ pub(crate) struct Finder {
     vsync: Vsync,
     /// The deadline of the frame that each UI thread works on.
     deadlines: HashMap<Tid, Option<u64>>,
+    /// Frames that were handed out before the timeline ended.
+    latest: LatestFrames,
+    /// The names of apps, as the latest launches tell them.
+    names: AppNames,
 }
 
 impl Finder {
@@ -64,6 +68,7 @@ impl Finder {
                 let deadline = self.deadlines.remove(&tid).flatten();
                 if !span.open {
                     self.frames.ui(tid, number, span, deadline);
+                    self.latest.add_ui(tid, span);
                     self.marks.frame_ended(tid, name, span);
                 }
             }
@@ -103,27 +108,81 @@ impl Finder {
         let left_out = [marks.left_out, frames.left_out, frames.timeline.left_out];
         let left_out = left_out.into_iter().fold(0, u64::saturating_add);
         let (mut frames, ui_frames) = frames.finish(tasks);
-        let apps = Apps::new(tasks, &marks, &frames, &ui_frames);
-        let rule = rules::choose(&marks, sdk);
-        let Found { mut launches, cancelled } = rules::find(rule, &marks, &apps, extent);
-        let mut stages_left_out = marks.stages_left_out;
-        for launch in &mut launches {
-            stages_left_out += complete(launch, &apps, &marks);
-        }
-        launches.sort_by(|a, b| (a.begin, a.end, &a.package).cmp(&(b.begin, b.end, &b.package)));
-        mark_overlaps(&mut launches);
-        drop(apps);
-        let names = AppNames::new(tasks, &launches);
+        let found = find_launches(&marks, sdk, tasks, (&frames, &ui_frames), extent);
+        let FoundLaunches { launches, cancelled, names, stages_left_out } = found;
         for frame in &mut frames {
             frame.package = names.name(tasks, frame.pid).into_owned();
         }
-        // A launch that is found by the app's own markers is named by the process alone.
-        for launch in &mut launches {
-            if let Some(pid) = launch.pid.filter(|pid| tasks.process_name(*pid) == launch.package) {
-                launch.package = names.name(tasks, pid).into_owned();
-            }
-        }
         Measured { launches, cancelled, frames, names, left_out, stages_left_out }
+    }
+}
+
+/// The launches of a timeline, with the names of their apps.
+struct FoundLaunches {
+    launches: Vec<Launch>,
+    cancelled: Vec<Cancelled>,
+    names: AppNames,
+    stages_left_out: u64,
+}
+
+/// Finds launches by their marks and by frames.
+fn find_launches(
+    marks: &LaunchMarks,
+    sdk: Option<u32>,
+    tasks: &Tasks,
+    frames: (&[Frame], &UiFrames),
+    extent: TimelineExtent,
+) -> FoundLaunches {
+    let apps = Apps::new(tasks, marks, frames.0, frames.1);
+    let rule = rules::choose(marks, sdk);
+    let Found { mut launches, cancelled } = rules::find(rule, marks, &apps, extent);
+    let mut stages_left_out = marks.stages_left_out;
+    for launch in &mut launches {
+        stages_left_out += complete(launch, &apps, marks);
+    }
+    launches.sort_by(|a, b| (a.begin, a.end, &a.package).cmp(&(b.begin, b.end, &b.package)));
+    mark_overlaps(&mut launches);
+    drop(apps);
+    let names = AppNames::new(tasks, &launches);
+    // A launch that is found by the app's own markers is named by the process alone.
+    for launch in &mut launches {
+        if let Some(pid) = launch.pid.filter(|pid| tasks.process_name(*pid) == launch.package) {
+            launch.package = names.name(tasks, pid).into_owned();
+        }
+    }
+    FoundLaunches { launches, cancelled, names, stages_left_out }
+}
+
+/// Marks of launches of a timeline that goes on are kept so long, ns.
+const MARKS_KEPT_NS: u64 = 180_000_000_000;
+
+/// A timeline that goes on.
+impl Finder {
+    /// The frames that are complete at the time `now`, ns, in the order of their begins; each is handed out
+    /// once. With `is_last` the timeline has ended.
+    pub fn take_frames(&mut self, tasks: &Tasks, now: u64, is_last: bool) -> Vec<Frame> {
+        let mut frames = self.frames.take_complete(tasks, now, is_last);
+        for frame in &mut frames {
+            frame.package = self.names.name(tasks, frame.pid).into_owned();
+            self.latest.add(frame);
+        }
+        frames
+    }
+
+    /// The number of marks of launches that are kept: launches are the same as long as it is.
+    pub fn launch_marks(&self) -> usize {
+        self.marks.count()
+    }
+
+    /// The launches of the last minutes up to the time `now`, ns, by the marks and frames so far.
+    pub fn latest_launches(&mut self, tasks: &Tasks, now: u64) -> Vec<Launch> {
+        let begin = now.saturating_sub(MARKS_KEPT_NS);
+        self.marks.forget_before(begin);
+        let (frames, ui) = self.latest.all(tasks);
+        let extent = TimelineExtent { begin, end: now };
+        let found = find_launches(&self.marks, self.sdk, tasks, (&frames, &ui), extent);
+        self.names = found.names;
+        found.launches
     }
 }
 

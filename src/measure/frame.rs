@@ -1,6 +1,6 @@
 //! A frame of an app: its times, its deadline, and the parts that threads did of it, joined.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -365,11 +365,114 @@ impl FrameJoin {
     }
 }
 
+/// A part of a frame that a process has done nothing more for, for so long, is complete, ns.
+const QUIET_NS: u64 = 250_000_000;
+/// A part of a frame to which the other thread has done nothing for so long belongs to none, ns.
+const FORGOTTEN_AFTER_NS: u64 = 60_000_000_000;
+
+impl FrameJoin {
+    /// Takes out the frames that are complete at the time `now`, ns, in the order of their begins: something
+    /// later of their process has been drawn, or nothing for a while. With `is_last` nothing more will come.
+    pub fn take_complete(&mut self, tasks: &Tasks, now: u64, is_last: bool) -> Vec<Frame> {
+        if self.drawn.is_empty() && self.ui.len() < MAX_WAITING_PARTS {
+            return Vec::new();
+        }
+        let process = |part: &FramePart| tasks.task(part.tid).process();
+        self.ui.sort_by_key(|part| part.begin);
+        self.drawn.sort_by_key(|part| part.begin);
+        let mut last_drawn: HashMap<Pid, u64> = HashMap::new();
+        for part in &self.drawn {
+            let last = last_drawn.entry(process(part)).or_default();
+            *last = part.begin.max(*last);
+        }
+        let mut next_ui: HashMap<Pid, Vec<u64>> = HashMap::new();
+        for part in self.ui.iter().filter(|part| part.number.is_none()) {
+            next_ui.entry(process(part)).or_default().push(part.begin);
+        }
+        let next_begin = |frame: &Frame| {
+            let begins = next_ui.get(&frame.pid).map_or(&[][..], Vec::as_slice);
+            begins.get(begins.partition_point(|begin| *begin <= frame.begin)).copied()
+        };
+        let drawn_later = |frame: &Frame| {
+            let after = if frame.id.is_some() { Some(frame.end) } else { next_begin(frame) };
+            after.is_some_and(|after| last_drawn.get(&frame.pid).is_some_and(|last| *last >= after))
+        };
+        let mut frames = joined_by_number(self, &process);
+        frames.extend(joined_by_order(self, &process));
+        frames.retain(|frame| is_last || drawn_later(frame) || frame.end.saturating_add(QUIET_NS) < now);
+        let numbers: HashSet<(Pid, i64)> =
+            frames.iter().filter_map(|frame| Some((frame.pid, frame.id?))).collect();
+        // What came before a complete frame without a number belongs to none that is still to come.
+        let mut ordered: HashMap<Pid, (u64, u64)> = HashMap::new();
+        for frame in frames.iter().filter(|frame| frame.id.is_none()) {
+            let done = ordered.entry(frame.pid).or_default();
+            let drawn_until = next_begin(frame).map_or(frame.end, |next| next.saturating_sub(1));
+            *done = (done.0.max(frame.begin), done.1.max(drawn_until));
+        }
+        let since = now.saturating_sub(FORGOTTEN_AFTER_NS);
+        let is_done = |part: &FramePart, until: fn(&(u64, u64)) -> u64| match part.number {
+            Some(number) => numbers.contains(&(process(part), number)),
+            None => ordered.get(&process(part)).is_some_and(|done| part.begin <= until(done)),
+        };
+        self.ui.retain(|part| part.end >= since && !is_done(part, |done| done.0));
+        self.drawn.retain(|part| part.end >= since && !is_done(part, |done| done.1));
+        for list in [&mut self.ui, &mut self.drawn] {
+            list.drain(..list.len().saturating_sub(MAX_WAITING_PARTS));
+        }
+        for frame in &mut frames {
+            self.timeline.complete(frame);
+        }
+        frames.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));
+        frames
+    }
+}
+
+/// The most parts that wait for their frames to be complete while a timeline goes on.
+const MAX_WAITING_PARTS: usize = 4096;
+
 /// Begin and end of each `Choreographer#doFrame`, by process, in the order of the begins: also of those that
 /// no `DrawFrame` belongs to.
 #[derive(Debug, Default)]
 pub(super) struct UiFrames {
     by_process: HashMap<Pid, Vec<(u64, u64)>>,
+}
+
+/// The latest frames of a timeline that goes on, by which launches are found.
+#[derive(Debug, Default)]
+pub(super) struct LatestFrames {
+    /// In the order in which they were complete.
+    frames: VecDeque<Frame>,
+    /// Thread, begin and end of each `Choreographer#doFrame`.
+    ui: VecDeque<(Tid, u64, u64)>,
+}
+
+/// The most frames that are kept to find launches by: 120 Hz for two minutes.
+const MAX_LATEST: usize = 14_400;
+
+impl LatestFrames {
+    /// Adds a frame that is complete.
+    pub fn add(&mut self, frame: &Frame) {
+        self.frames.push_back(frame.clone());
+        self.frames.drain(..self.frames.len().saturating_sub(MAX_LATEST));
+    }
+
+    /// Adds a `Choreographer#doFrame`.
+    pub fn add_ui(&mut self, tid: Tid, span: Span) {
+        self.ui.push_back((tid, span.start, span.end));
+        self.ui.drain(..self.ui.len().saturating_sub(MAX_LATEST));
+    }
+
+    /// What is kept, in the order of the begins.
+    pub fn all(&self, tasks: &Tasks) -> (Vec<Frame>, UiFrames) {
+        let mut frames: Vec<Frame> = self.frames.iter().cloned().collect();
+        frames.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));
+        let mut ui = UiFrames::default();
+        for (tid, begin, end) in &self.ui {
+            ui.by_process.entry(tasks.task(*tid).process()).or_default().push((*begin, *end));
+        }
+        ui.by_process.values_mut().for_each(|spans| spans.sort_unstable());
+        (frames, ui)
+    }
 }
 
 impl UiFrames {

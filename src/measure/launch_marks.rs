@@ -12,6 +12,8 @@ use crate::tracks::{AsyncEdge, AsyncSlice, Span};
 pub(super) const MAX_MARKS: usize = 1 << 20;
 /// The most slices that are kept as stages of one start of an activity.
 const MAX_STAGES_OF_START: usize = 500;
+/// The most threads on which the stages of a start are kept while a timeline goes on.
+const MAX_STARTS_FOLLOWED: usize = 4096;
 /// The most bytes of a stage's name that are kept.
 const MAX_NAME_BYTES: usize = 200;
 
@@ -110,6 +112,40 @@ impl LaunchMarks {
         }
         list.push(item);
         Some(list.len() - 1)
+    }
+
+    /// How many marks of launches there are, which grows with each.
+    pub fn count(&self) -> usize {
+        [
+            self.launching.len(),
+            self.launching.iter().filter(|it| it.span.end.is_some()).count(),
+            self.numbered.len(),
+            self.numbered.iter().filter(|(_, span)| span.end.is_some()).count(),
+            self.completions.len(),
+            self.intents.len(),
+            self.finished.len(),
+            self.steps.len(),
+            self.reports.len(),
+        ]
+        .iter()
+        .sum()
+    }
+
+    /// Forgets what came before the time `ts`, ns.
+    pub fn forget_before(&mut self, ts: u64) {
+        let is_late = |span: AsyncSpan| span.end.or(span.begin).is_some_and(|at| at >= ts);
+        keep(&mut self.launching, &mut self.open, |launching| is_late(launching.span));
+        keep(&mut self.numbered, &mut self.open_numbered, |(_, span)| is_late(*span));
+        self.completions.retain(|completion| completion.ts >= ts);
+        self.intents.retain(|at| *at >= ts);
+        self.finished.retain(|at| *at >= ts);
+        self.steps.retain(|step| step.end >= ts);
+        self.reports.retain(|(_, at)| *at >= ts);
+        self.stages.values_mut().for_each(|stages| stages.retain(|stage| stage.span.end >= ts));
+        self.stages.retain(|_, stages| !stages.is_empty());
+        if self.starts.len() > MAX_STARTS_FOLLOWED {
+            self.starts = HashMap::new();
+        }
     }
 
     pub fn async_slice(&mut self, pid: Pid, slice: &AsyncSlice<'_>) {
@@ -219,4 +255,26 @@ impl LaunchMarks {
             self.starts.remove(&tid);
         }
     }
+}
+
+/// Keeps those of `list` that `is_kept` says, and the indices of those that are.
+fn keep<T, K>(list: &mut Vec<T>, open: &mut HashMap<K, usize>, is_kept: impl Fn(&T) -> bool) {
+    let mut gone = 0;
+    let new: Vec<Option<usize>> = list
+        .iter()
+        .enumerate()
+        .map(|(at, item)| {
+            let kept = is_kept(item);
+            gone += usize::from(!kept);
+            kept.then(|| at - gone)
+        })
+        .collect();
+    list.retain(is_kept);
+    open.retain(|_, at| match new.get(*at).copied().flatten() {
+        Some(now) => {
+            *at = now;
+            true
+        }
+        None => false,
+    });
 }

@@ -20,6 +20,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::apps::is_cut;
 pub(crate) use self::comparison::{Comparison, LINES_OF_A_KIND, RunSet};
 pub(crate) use self::finder::{Finder, FinderSink, Measured};
 pub(crate) use self::frame::{Deadline, Frame};

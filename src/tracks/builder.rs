@@ -45,6 +45,41 @@ pub(super) struct OpenState {
     pub sleep_before: Option<ThreadState>,
 }
 
+impl OpenState {
+    /// The states that have not been passed on, as if the last one ended at `end`.
+    pub fn until(&self, end: u64) -> Vec<ThreadState> {
+        let mut states: Vec<ThreadState> = self.sleep_before.into_iter().collect();
+        if end > self.since && self.state != TaskState::Dead {
+            let span = Span { start: self.since, end, open: true };
+            states.push(ThreadState { state: self.state, span, cpu: self.cpu, waker: None });
+        }
+        states
+    }
+}
+
+/// The times on CPUs and the states of threads that nothing has ended yet.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenTimes<'a> {
+    /// The names of threads and processes as far as they are known.
+    pub tasks: &'a Tasks,
+    cpus: &'a BTreeMap<Cpu, RunningTask>,
+    states: &'a HashMap<Tid, OpenState>,
+}
+
+impl OpenTimes<'_> {
+    /// The thread that has each CPU, and since when, ns.
+    pub fn running(&self) -> impl Iterator<Item = (Cpu, Tid, u64)> {
+        let threads = self.cpus.iter().filter(|(_, task)| task.tid.is_thread());
+        threads.map(|(cpu, task)| (*cpu, task.tid, task.since))
+    }
+
+    /// The states of a thread that have not been passed on, as if the last one ended at `end`. One before it
+    /// may wait for the reason of its sleep.
+    pub fn states(&self, tid: Tid, end: u64) -> Vec<ThreadState> {
+        self.states.get(&tid).map_or_else(Vec::new, |open| open.until(end))
+    }
+}
+
 /// A method thread with its open methods.
 pub(super) type MethodStack = (MethodThread, Vec<OpenMethod>);
 
@@ -61,6 +96,18 @@ impl OpenSlices {
     pub fn begin(&mut self, ts: u64, name: &[u8]) {
         self.slices.push((ts, self.names.len()));
         self.names.extend_from_slice(name);
+    }
+
+    /// Keeps at most `most` slices. Returns how many are gone.
+    fn keep_innermost(&mut self, most: usize) -> u64 {
+        let surplus = self.slices.len().saturating_sub(most);
+        if surplus > 0 {
+            let names_at = self.slices.get(surplus).map_or(self.names.len(), |(_, at)| *at);
+            self.names.drain(..names_at);
+            self.slices.drain(..surplus);
+            self.slices.iter_mut().for_each(|(_, at)| *at -= names_at);
+        }
+        surplus as u64
     }
 }
 
@@ -129,9 +176,85 @@ impl<S: TrackSink> TrackBuilder<S> {
     }
 }
 
+/// The most threads, asynchronous slices and messages that are followed while a timeline goes on.
+const MAX_FOLLOWED: usize = 1 << 16;
+/// The most slices that are open on a thread, and interrupts on a CPU, while a timeline goes on.
+const MAX_OPEN_FOLLOWED: usize = 500;
+
+/// A timeline that goes on.
+impl<S: TrackSink> TrackBuilder<S> {
+    /// Ends at `end` everything that is open.
+    pub fn close(&mut self, end: u64) -> io::Result<()> {
+        self.close_losses(end)?;
+        self.close_slices(end)?;
+        self.close_track_slices(end)?;
+        self.close_frames(end)?;
+        self.close_thread_states(end)?;
+        self.close_interrupts(end)
+    }
+
+    /// The time of the last event, ns.
+    pub fn last_ts(&self) -> u64 {
+        self.last_ts
+    }
+
+    /// Forgets the oldest of what is open where it is too much. Returns how much that is.
+    pub fn forget(&mut self) -> u64 {
+        let mut forgotten = 0;
+        for open in self.slices.values_mut() {
+            forgotten += open.keep_innermost(MAX_OPEN_FOLLOWED);
+        }
+        self.slices.retain(|_, open| !open.slices.is_empty());
+        for open in self.irqs.values_mut() {
+            let surplus = open.len().saturating_sub(MAX_OPEN_FOLLOWED);
+            open.drain(..surplus);
+            forgotten += surplus as u64;
+        }
+        forgotten += keep_latest(&mut self.slices, |open| open.slices.last().map_or(0, |(begin, _)| *begin));
+        forgotten += keep_latest(&mut self.asyncs, |begin| *begin);
+        forgotten += keep_latest(&mut self.states, |open| open.since);
+        forgotten += keep_latest(&mut self.binder_sent, |(sent, _)| *sent);
+        let running: Vec<Tid> = self.cpus.values().map(|task| task.tid).collect();
+        let states = &self.states;
+        let slices = &self.slices;
+        self.tasks.threads.keep(2 * MAX_FOLLOWED, |tid| {
+            states.contains_key(&tid) || slices.contains_key(&tid) || running.contains(&tid)
+        });
+        forgotten
+    }
+}
+
+/// Keeps the latest half of a map that has more than [`MAX_FOLLOWED`] entries. Returns how many are gone.
+fn keep_latest<K: Eq + std::hash::Hash, V, H: std::hash::BuildHasher>(
+    map: &mut HashMap<K, V, H>,
+    ts: impl Fn(&V) -> u64,
+) -> u64 {
+    let before = map.len();
+    if before <= MAX_FOLLOWED {
+        return 0;
+    }
+    let mut times: Vec<u64> = map.values().map(&ts).collect();
+    let (_, median, _) = times.select_nth_unstable(before / 2);
+    let since = *median;
+    let mut left = MAX_FOLLOWED;
+    map.retain(|_, value| {
+        let is_kept = ts(value) >= since && left > 0;
+        left -= usize::from(is_kept);
+        is_kept
+    });
+    map.shrink_to_fit();
+    (before - map.len()) as u64
+}
+
 impl<S: TrackSink> TrackBuilder<S> {
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink.0
+    }
+
+    /// The sink, and what is open meanwhile.
+    pub fn split(&mut self) -> (&mut S, OpenTimes<'_>) {
+        let open = OpenTimes { tasks: &self.tasks, cpus: &self.cpus, states: &self.states };
+        (&mut self.sink.0, open)
     }
 
     /// The names of threads and processes as far as they are known.
@@ -285,12 +408,7 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
         // What is open at the end of a part goes on behind it.
         let end = summary.window.map_or(self.last_ts, |window| self.last_ts.max(window.to));
-        self.close_losses(end)?;
-        self.close_slices(end)?;
-        self.close_track_slices(end)?;
-        self.close_frames(end)?;
-        self.close_thread_states(end)?;
-        self.close_interrupts(end)?;
+        self.close(end)?;
         self.sink.finish(&self.tasks, summary)
     }
 

@@ -14,7 +14,7 @@ pub(crate) mod thread_names;
 mod thread_states;
 
 pub(crate) use self::both::Both;
-pub(crate) use self::builder::TrackBuilder;
+pub(crate) use self::builder::{OpenTimes, TrackBuilder};
 pub(crate) use self::sink::{
     Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel,
     OpenMethod, OwnTrack, Span, TakenSample, ThreadState, TrackObserver, TrackSink, counter_number,

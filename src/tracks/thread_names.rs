@@ -78,6 +78,14 @@ impl ThreadNames {
         self.get(tid)?.tgid
     }
 
+    /// Keeps only the threads that `is_needed` says, once there are more than `most`.
+    pub fn keep(&mut self, most: usize, is_needed: impl Fn(Tid) -> bool) {
+        if self.threads.len() > most {
+            self.threads.retain(|tid, _| is_needed(*tid));
+            self.threads.shrink_to_fit();
+        }
+    }
+
     /// All threads in the order of their ids.
     pub fn sorted(&self) -> Vec<(Tid, &NamedThread)> {
         let mut threads: Vec<_> = self.threads.iter().map(|(tid, thread)| (*tid, thread)).collect();

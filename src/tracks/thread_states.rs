@@ -133,14 +133,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         let states: BTreeMap<Tid, _> = std::mem::take(&mut self.states).into_iter().collect();
         for (tid, open) in states {
             let at = self.tasks.task(tid);
-            if let Some(sleep) = open.sleep_before {
-                self.sink.state(&self.tasks, at, &sleep)?;
-            }
-            if end > open.since && open.state != TaskState::Dead {
-                let span = Span { start: open.since, end, open: true };
-                let state = ThreadState { state: open.state, span, cpu: open.cpu, waker: None };
-                self.sink.state(&self.tasks, at, &state)?;
-            }
+            open.until(end).iter().try_for_each(|state| self.sink.state(&self.tasks, at, state))?;
         }
         Ok(())
     }

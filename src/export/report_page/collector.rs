@@ -13,7 +13,7 @@ use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, TrackO
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::markers::{ClockSync, Marker};
-use crate::measure::{Finder, Measured};
+use crate::measure::{Finder, Frame, Launch, Measured};
 use crate::timeline::{MergeSummary, MethodId, MethodName, MethodThread};
 use crate::tracks::{
     Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel,
@@ -22,10 +22,10 @@ use crate::tracks::{
 
 /// The contents of a page, as they are collected.
 #[derive(Default)]
-pub(super) struct PageCollector {
-    pub strings: StringTable,
-    pub methods: MethodTable,
-    pub tracks: PageTracks,
+pub(crate) struct PageCollector {
+    pub(super) strings: StringTable,
+    pub(super) methods: MethodTable,
+    pub(super) tracks: PageTracks,
     /// By [`MethodThread::index`]: the thread, and the number of its track of calls.
     pub method_threads: Vec<Option<(MethodThread, usize)>>,
     /// The threads with an event.
@@ -34,7 +34,7 @@ pub(super) struct PageCollector {
     main_comms: HashMap<Pid, String>,
     pub arrows: Vec<Arrow>,
     /// The arrows of flows.
-    pub flows: Vec<PageArrow>,
+    pub(super) flows: Vec<PageArrow>,
     /// The last event of each flow: its time, and its track.
     open_flows: HashMap<u64, (u64, usize)>,
     /// The time that each thread had a CPU, ns.
@@ -43,7 +43,7 @@ pub(super) struct PageCollector {
     /// Launches and frames, when the timeline has ended.
     pub measured: Measured,
     /// The wall clock at a time of the timeline, as a marker says.
-    pub wall: Option<WallMark>,
+    pub(super) wall: Option<WallMark>,
     /// Names of threads and processes, which are complete at the end.
     pub tasks: Tasks,
     printers: EventTextPrinters,
@@ -122,6 +122,21 @@ impl PageCollector {
         }
         let owner = Owner::Thread(PageThreadId::of_methods(thread));
         self.method_threads[index] = Some((thread.clone(), self.tracks.add_calls(owner)));
+    }
+
+    /// The frames that are complete at the time `now`, ns: see [`Finder::take_frames`].
+    pub fn take_frames(&mut self, tasks: &Tasks, now: u64, is_last: bool) -> Vec<Frame> {
+        self.finder.take_frames(tasks, now, is_last)
+    }
+
+    /// See [`Finder::launch_marks`].
+    pub fn launch_marks(&self) -> usize {
+        self.finder.launch_marks()
+    }
+
+    /// See [`Finder::latest_launches`].
+    pub fn latest_launches(&mut self, tasks: &Tasks, now: u64) -> Vec<Launch> {
+        self.finder.latest_launches(tasks, now)
     }
 
     /// The name of a process's app, as launches and frames have it; empty where nothing names it.
@@ -396,13 +411,23 @@ impl StringTable {
     }
 }
 
+impl StringTable {
+    /// The texts by their numbers.
+    pub fn texts(&self) -> Vec<&[u8]> {
+        let mut texts: Vec<&[u8]> = vec![&[]; self.ids.len()];
+        for (text, id) in &self.ids {
+            texts[*id as usize] = text;
+        }
+        texts
+    }
+}
+
 /// As a JSON array of strings, in the order of their numbers. Bytes that are no UTF-8 are replaced.
 impl Serialize for StringTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut texts: Vec<(u32, &[u8])> = self.ids.iter().map(|(text, id)| (*id, &text[..])).collect();
-        texts.sort_unstable_by_key(|(id, _)| *id);
+        let texts = self.texts();
         let mut all = serializer.serialize_seq(Some(texts.len()))?;
-        for (_, text) in texts {
+        for text in texts {
             all.serialize_element(&String::from_utf8_lossy(text))?;
         }
         all.end()

@@ -77,7 +77,7 @@ pub(super) struct Base<'a> {
 
 impl Base<'_> {
     /// The thread's index plus 1, or 0 where there is none.
-    fn thread_or_none(&self, tid: Tid) -> u64 {
+    pub fn thread_or_none(&self, tid: Tid) -> u64 {
         (self.thread)(tid).map_or(0, |index| index as u64 + 1)
     }
 }
@@ -119,6 +119,16 @@ impl TimeColumn {
 
     pub fn last(&self) -> Option<u64> {
         self.range.map(|(_, last)| last)
+    }
+
+    /// The times, ns.
+    fn all(&self) -> impl Iterator<Item = u64> {
+        let deltas = varint::all(&self.deltas);
+        let times = |first| std::iter::once(0).chain(deltas).scan(first, |ts, delta| {
+            *ts += delta;
+            Some(*ts)
+        });
+        self.first().map(times).into_iter().flatten()
     }
 
     fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
@@ -295,6 +305,68 @@ impl SpanColumns {
     }
 }
 
+/// A slice that has been taken out of its columns.
+pub(super) struct SpanItem {
+    pub start: u64,
+    /// Meaningless for an open slice.
+    pub end: u64,
+    pub depth: usize,
+    pub label: u32,
+    pub flags: u8,
+    pub args: Option<u32>,
+    /// The thread that had the CPU.
+    pub tid: Option<Tid>,
+    /// Whether nothing has ended it yet.
+    pub is_open: bool,
+}
+
+impl SpanColumns {
+    /// The number of slices that are open.
+    pub fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Gives each slice the label that `rename` makes of its own.
+    pub fn relabel(&mut self, rename: &mut impl FnMut(u32) -> u32) {
+        let labels = std::mem::take(&mut self.labels);
+        varint::all(&labels).for_each(|label| varint::push(&mut self.labels, rename(label as u32).into()));
+        self.args.iter_mut().for_each(|(_, args)| *args = rename(*args));
+    }
+
+    /// Takes all slices out, in the order of their begins. Nothing is left, and nothing open.
+    pub fn take(&mut self) -> Vec<SpanItem> {
+        let empty = SpanColumns { tids: self.tids.as_ref().map(|_| Vec::new()), ..SpanColumns::default() };
+        let taken = std::mem::replace(self, empty);
+        let starts = taken.starts.all();
+        let mut items: Vec<SpanItem> = starts
+            .zip(taken.slices())
+            .map(|(start, (depth, label, length))| SpanItem {
+                start,
+                end: start.saturating_add(length),
+                depth,
+                label,
+                flags: 0,
+                args: None,
+                tid: None,
+                is_open: false,
+            })
+            .collect();
+        for (number, flags) in &taken.flags {
+            items[*number as usize].flags |= flags;
+        }
+        for (number, args) in &taken.args {
+            items[*number as usize].args = Some(*args);
+        }
+        for (item, tid) in items.iter_mut().zip(taken.tids.iter().flatten()) {
+            item.tid = Some(*tid);
+        }
+        for number in &taken.open {
+            items[*number as usize].is_open = true;
+        }
+        items
+    }
+}
+
 impl EncodedColumns for SpanColumns {
     fn count(&self) -> usize {
         self.durations.len()
@@ -389,6 +461,30 @@ impl StateColumns {
         varint::push(&mut self.cpus, cpu.map_or(0, |cpu| cpu.count_if_last().into()));
         self.wakers.push(waker.unwrap_or_default());
         self.end = self.end.max(end);
+    }
+}
+
+/// A state that has been taken out of its columns.
+pub(super) struct StateItem {
+    pub span: Span,
+    pub state: u32,
+    /// 0 is none, else the CPU's number plus 1.
+    pub cpu: u64,
+    pub waker: Option<Tid>,
+}
+
+impl StateColumns {
+    /// Takes all states out.
+    pub fn take(&mut self) -> Vec<StateItem> {
+        let taken = std::mem::take(self);
+        let numbers = varint::all(&taken.durations).zip(varint::all(&taken.states)).zip(varint::all(&taken.cpus));
+        let item = |((start, ((length, state), cpu)), waker): ((u64, ((u64, u64), u64)), &Tid)| StateItem {
+            span: Span { start, end: start.saturating_add(length), open: false },
+            state: state as u32,
+            cpu,
+            waker: waker.is_thread().then_some(*waker),
+        };
+        taken.starts.all().zip(numbers).zip(&taken.wakers).map(item).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::blocks::BlockPlace;
 use super::collector::PageCollector;
 use super::columns::ColumnName;
-use super::tracks::{Owner, PageThreadId, PageTrack, TrackColumns, TrackRole};
+use super::tracks::{Owner, PageThreadId, PageTrack, TrackColumns};
 use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::{Cut, Launch, LaunchType, Measured, Rule, Stage, summarize};
 use crate::text::file_name;
@@ -185,7 +185,7 @@ impl<'a> TrackEntry<'a> {
             thread,
             process,
             cpu,
-            unit: if track.role == TrackRole::Frequency { "kHz" } else { "" },
+            unit: track.role.unit(),
             depth: columns.depth(),
             count: columns.count(),
             block: place.block,

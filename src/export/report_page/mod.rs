@@ -8,6 +8,7 @@ mod collector;
 mod columns;
 mod index;
 mod page_trace;
+mod rolling;
 mod sample_strips;
 mod tracks;
 mod videos;
@@ -18,7 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 
 use self::blocks::BlockWriter;
+pub(crate) use self::collector::PageCollector;
 pub(super) use self::page_trace::PageTrace;
+pub(crate) use self::rolling::{RolledBatch, RolledTimes};
 pub use self::videos::PageVideos;
 use super::Out;
 use super::held_memory::HeldLimit;

@@ -348,20 +348,25 @@ impl TimelineSink for PageTrace {
 fn add_frames(measured: &Measured, start: u64, end: u64, tracks: &mut PageTracks, strings: &mut StringTable) {
     let is_within = |frame: &&Frame| frame.end >= start && frame.begin <= end;
     for frame in measured.frames.iter().filter(is_within) {
-        let label = strings.id(frame_name(frame).as_bytes());
-        let layer = Name::Named(frame.layer.as_deref().unwrap_or_default().as_bytes());
-        let overrun = frame.overrun();
-        let late = if frame.is_janky() { LATE } else { 0 };
-        let flags = late | if overrun.is_none() { NO_DEADLINE } else { 0 };
-        let times = FrameTimes { cpu: frame.duration_cpu_ns, overrun: overrun.unwrap_or(0) };
-        tracks.frames(TrackRole::Frames, Owner::Process(frame.pid), layer).push_measured(
-            frame.begin.max(start),
-            frame.end.min(end),
-            label,
-            flags,
-            times,
-        );
+        push_frame(frame, (frame.begin.max(start), frame.end.min(end)), tracks, strings);
     }
+}
+
+/// Adds a frame to the track of its process and layer. `shown` are its begin and its end there, ns.
+pub(super) fn push_frame(
+    frame: &Frame,
+    shown: (u64, u64),
+    tracks: &mut PageTracks,
+    strings: &mut StringTable,
+) {
+    let label = strings.id(frame_name(frame).as_bytes());
+    let layer = Name::Named(frame.layer.as_deref().unwrap_or_default().as_bytes());
+    let overrun = frame.overrun();
+    let late = if frame.is_janky() { LATE } else { 0 };
+    let flags = late | if overrun.is_none() { NO_DEADLINE } else { 0 };
+    let times = FrameTimes { cpu: frame.duration_cpu_ns, overrun: overrun.unwrap_or(0) };
+    let track = tracks.frames(TrackRole::Frames, Owner::Process(frame.pid), layer);
+    track.push_measured(shown.0, shown.1, label, flags, times);
 }
 
 /// The number of a frame, of a late one followed by SurfaceFlinger's word for the reason.

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::columns::{
     ArrowColumns, Base, CauseColumns, ColumnName, CounterColumns, EncodedColumns, InstantColumns, LATE,
-    LaneSlice, LossColumns, NO_BEGIN, NO_END, SpanColumns, StateColumns, encoding,
+    LaneSlice, LossColumns, NO_BEGIN, NO_END, SpanColumns, SpanItem, StateColumns, encoding,
 };
 use crate::formats::TrackId;
 use crate::ids::{Cpu, Pid, Tid};
@@ -111,6 +111,13 @@ impl TrackRole {
     }
 }
 
+impl TrackRole {
+    /// The unit of a counter.
+    pub fn unit(self) -> &'static str {
+        if self == TrackRole::Frequency { "kHz" } else { "" }
+    }
+}
+
 /// The columns of a track, by its kind.
 pub(super) enum TrackColumns {
     Slices(SpanColumns),
@@ -151,6 +158,26 @@ impl TrackColumns {
             TrackColumns::Losses(losses) => losses,
             TrackColumns::Causes(causes) => causes,
             TrackColumns::Arrows(arrows) => arrows,
+        }
+    }
+
+    /// Whether it holds slices, and all of them are open.
+    pub fn is_quiet(&self) -> bool {
+        match self {
+            TrackColumns::Slices(spans) => spans.count() > 0 && spans.count() == spans.open_count(),
+            TrackColumns::Lanes(lanes) => lanes.is_quiet(),
+            _ => false,
+        }
+    }
+
+    /// Gives slices that are open the labels that `rename` makes of theirs.
+    pub fn relabel(&mut self, rename: &mut impl FnMut(u32) -> u32) {
+        match self {
+            TrackColumns::Slices(spans) => spans.relabel(rename),
+            TrackColumns::Lanes(lanes) => {
+                lanes.open_slices().iter_mut().for_each(|slice| slice.label = rename(slice.label));
+            }
+            _ => {}
         }
     }
 
@@ -226,6 +253,60 @@ impl Lanes {
             self.spans.add_slice(&slice);
         }
         self.open.clear();
+    }
+
+    /// Takes the slices that have ended out, each with its lane. Those without a begin begin at `start`.
+    pub fn take_ended(&mut self, start: u64) -> Vec<LaneSlice> {
+        self.open.retain(|_, numbers| !numbers.is_empty());
+        let mut open: Vec<usize> = self.open.values().flatten().copied().collect();
+        open.sort_unstable();
+        self.open.values_mut().flatten().for_each(|number| *number = open.partition_point(|it| it < number));
+        let mut ended = Vec::new();
+        let mut open = open.into_iter().peekable();
+        for (number, slice) in std::mem::take(&mut self.slices).into_iter().enumerate() {
+            if open.next_if_eq(&number).is_some() {
+                self.slices.push(slice);
+            } else {
+                ended.push(slice);
+            }
+        }
+        for (at, (ts, label)) in std::mem::take(&mut self.ends).into_iter().enumerate() {
+            let lane = self.lanes + at;
+            ended.push(LaneSlice { start: start.min(ts), end: ts, label, lane, flags: NO_BEGIN });
+        }
+        ended
+    }
+
+    /// Ends at `to` the slices that began first, until no more than `most` are open. Returns how many.
+    pub fn give_up(&mut self, most: usize, to: u64) -> usize {
+        let surplus = self.open_count().saturating_sub(most);
+        if surplus == 0 {
+            return 0;
+        }
+        let mut numbers: Vec<usize> = self.open.values().flatten().copied().collect();
+        numbers.sort_unstable();
+        let limit = numbers.get(surplus).copied().unwrap_or(usize::MAX);
+        self.open.values_mut().for_each(|open| open.retain(|number| *number >= limit));
+        for number in numbers.into_iter().take(surplus) {
+            let slice = &mut self.slices[number];
+            slice.end = to.max(slice.start);
+            self.free.push(Reverse(slice.lane));
+        }
+        surplus
+    }
+
+    /// Whether it holds slices, and all of them are open.
+    pub fn is_quiet(&self) -> bool {
+        !self.slices.is_empty() && self.ends.is_empty() && self.slices.len() == self.open_count()
+    }
+
+    fn open_count(&self) -> usize {
+        self.open.values().map(Vec::len).sum()
+    }
+
+    /// The slices that are open, in the order of their begins.
+    pub fn open_slices(&mut self) -> &mut [LaneSlice] {
+        &mut self.slices
     }
 
     /// The earliest time, ns.
@@ -316,6 +397,26 @@ impl PageTracks {
             self.list.push(PageTrack { role, owner, name, columns: new() });
         }
         at
+    }
+
+    /// Takes all tracks out, each with the name that its calls have, where it has one.
+    pub fn take(&mut self) -> Vec<(PageTrack, Option<Vec<u8>>)> {
+        let taken = std::mem::take(self);
+        let mut names: HashMap<usize, Vec<u8>> =
+            taken.named.into_iter().map(|((.., name), at)| (at, name)).collect();
+        taken.list.into_iter().enumerate().map(|(at, track)| (track, names.remove(&at))).collect()
+    }
+
+    /// Puts a track back that was taken out.
+    pub fn put_back(&mut self, track: PageTrack, name: Option<&[u8]>) {
+        let kind = match &track.columns {
+            TrackColumns::Slices(_) => 0,
+            TrackColumns::Lanes(_) => 1,
+            _ => return,
+        };
+        let name = name.map_or(Name::Main, Name::Named);
+        let PageTrack { role, owner, columns, .. } = track;
+        self.at(role, owner, kind, name, || columns);
     }
 
     /// The threads that had a CPU.
@@ -434,6 +535,14 @@ impl PageFrames {
     /// Adds a frame from `start` to `end`, ns, that was measured.
     pub fn push_measured(&mut self, start: u64, end: u64, label: u32, flags: u8, times: FrameTimes) {
         self.list.push(PageFrame { start, end, label, args: None, flags, times: Some(times) });
+    }
+
+    /// Takes all frames out, in the order of their begins, each with its measures.
+    pub fn take(&mut self) -> Vec<(SpanItem, Option<FrameTimes>)> {
+        self.finish();
+        let times = std::mem::take(&mut self.times);
+        let times = times.into_iter().map(Some).chain(std::iter::repeat(None));
+        self.spans.take().into_iter().zip(times).collect()
     }
 
     /// The earliest time, ns.

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, Read};
-use std::ops::Range;
 use std::thread::{Builder, Scope};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
+use super::page_position::{CpuRecords, PagePosition};
 use crate::formats::{Damage, Release};
-use crate::ftrace::{LostEvents, Page, PageFault, PageLayout, RecordCursor, RecordSpan};
+use crate::ftrace::{LostEvents, PageLayout};
 use crate::ids::Cpu;
 use crate::progress;
 use crate::workers::{started, worker_count};
@@ -76,15 +76,8 @@ pub(super) struct CpuRecordCursor<'a> {
     chunk_offset: u64,
     /// Offset of the next page in `chunk`.
     next_page: usize,
-    /// Where the current page's records lie in `chunk`.
-    data: Range<usize>,
-    /// The position in the current page.
-    page_cursor: RecordCursor,
-    cut: Option<PageFault>,
-    /// The current record's time, and its place in `data`.
-    pub(super) span: RecordSpan,
-    /// Events lost before the current record. The reader takes this value, so that each loss is counted once.
-    pub(super) lost: Option<LostEvents>,
+    /// The position in the current page of `chunk`.
+    page: PagePosition,
     pub(super) damage: Vec<Damage>,
     /// The number of damaged places, including places that `damage` does not list.
     damaged: usize,
@@ -118,11 +111,7 @@ impl<'a> CpuRecordCursor<'a> {
             chunk: Cow::Borrowed(&[]),
             chunk_offset: start as u64,
             next_page: 0,
-            data: 0..0,
-            page_cursor: RecordCursor::new(&Page::empty(layout.endian)),
-            cut: None,
-            span: RecordSpan { ts: 0, start: 0, end: 0 },
-            lost: None,
+            page: PagePosition::new(layout),
             damage: Vec::new(),
             damaged: 0,
         };
@@ -164,28 +153,6 @@ impl<'a> CpuRecordCursor<'a> {
         Some(endian.uint(self.take(4))? as u32)
     }
 
-    /// The bytes of the current record.
-    #[inline]
-    pub(super) fn record(&self) -> &[u8] {
-        let data = &self.chunk[self.data.clone()];
-        data.get(self.span.start as usize..self.span.end as usize).unwrap_or_default()
-    }
-
-    /// Moves to the next record. Returns `false` after the last record.
-    #[inline]
-    pub(super) fn advance(&mut self) -> bool {
-        loop {
-            let data = &self.chunk[self.data.clone()];
-            if let Some(span) = self.page_cursor.next(data, self.layout.endian) {
-                self.span = span;
-                return true;
-            }
-            if !self.enter_next_page() {
-                return false;
-            }
-        }
-    }
-
     /// Releases the file's bytes up to offset `to` once enough of them are read.
     fn release(&mut self, to: usize) {
         if to.saturating_sub(self.released) >= RELEASE_STEP_BYTES
@@ -197,9 +164,9 @@ impl<'a> CpuRecordCursor<'a> {
     }
 
     fn enter_next_page(&mut self) -> bool {
-        if let Some(fault) = self.page_cursor.fault().or(self.cut) {
+        if let Some(fault) = self.page.fault() {
             // A page in a compressed chunk has no offset in the file, so the chunk's offset is reported.
-            let inside = if self.compression == Compression::None { self.data.start as u64 } else { 0 };
+            let inside = if self.compression == Compression::None { self.page.data.start as u64 } else { 0 };
             self.damaged(self.chunk_offset + inside, fault.to_string());
         }
         while self.next_page >= self.chunk.len() {
@@ -215,28 +182,13 @@ impl<'a> CpuRecordCursor<'a> {
         if self.compression == Compression::None {
             progress::advance((end - start) as u64);
         }
-        let page = self
-            .layout
-            .page(&self.chunk[start..end])
-            .unwrap_or_else(|fault| Page::empty(self.layout.endian).broken(fault));
-        let data_start = start + self.layout.data_offset as usize;
-        self.data = if page.data.is_empty() { 0..0 } else { data_start..data_start + page.data.len() };
-        self.cut = page.cut;
-        self.page_cursor = RecordCursor::new(&page);
-        // A page with losses but without records leaves its losses to the next page.
-        self.lost = match (self.lost, page.lost) {
-            (Some(LostEvents::Count(a)), Some(LostEvents::Count(b))) => {
-                Some(LostEvents::Count(a.saturating_add(b)))
-            }
-            (Some(_), Some(_)) => Some(LostEvents::Unknown),
-            (a, b) => a.or(b),
-        };
+        self.page.enter(&self.chunk, start..end);
         true
     }
 
     fn enter_next_chunk(&mut self) -> bool {
         self.next_page = 0;
-        self.data = 0..0;
+        self.page.data = 0..0;
         self.chunk_offset = self.offset;
         if self.compression == Compression::None {
             let left = std::mem::take(&mut self.chunks_left) > 0 && !self.rest.is_empty();
@@ -288,6 +240,40 @@ impl<'a> CpuRecordCursor<'a> {
         progress::advance(packed as u64);
         let buffer = self.spare.pop().unwrap_or_default();
         Some(Ok(self.pool.decompress(self.compression, data, unpacked, buffer)))
+    }
+}
+
+impl CpuRecords for CpuRecordCursor<'_> {
+    #[inline]
+    fn cpu(&self) -> Cpu {
+        self.cpu
+    }
+
+    #[inline]
+    fn advance(&mut self) -> bool {
+        loop {
+            if self.page.advance(&self.chunk) {
+                return true;
+            }
+            if !self.enter_next_page() {
+                return false;
+            }
+        }
+    }
+
+    #[inline]
+    fn ts(&self) -> u64 {
+        self.page.span.ts
+    }
+
+    #[inline]
+    fn record(&self) -> &[u8] {
+        self.page.record(&self.chunk)
+    }
+
+    #[inline]
+    fn take_lost(&mut self) -> Option<LostEvents> {
+        self.page.lost.take()
     }
 }
 

@@ -27,6 +27,9 @@ const TASK_NEWTASK: &str = "task_newtask";
 /// The most threads whose makers' processes are waited for. So a hostile recording cannot take all memory.
 const MAX_WAITING: usize = 1 << 16;
 
+/// The most threads of which something is known while a recording is followed.
+const MAX_REMEMBERED: usize = 1 << 17;
+
 /// The threads that have a name, the processes of threads, and the fields of each event type that hold names.
 ///
 /// The file's own list lacks threads that ended before the recording did: the kernel keeps the names of some
@@ -67,6 +70,23 @@ impl EventNames {
             threads.add(tid);
         }
         EventNames { named: threads, tgids, ..EventNames::default() }
+    }
+
+    /// Forgets what is known of threads where they are too many: later events tell it again.
+    pub fn forget(&mut self) {
+        if self.renamed.len() > MAX_REMEMBERED {
+            self.renamed = HashMap::new();
+        }
+        if self.tgids.len() > MAX_REMEMBERED {
+            // It is empty only where the file has no processes at all.
+            self.tgids = HashMap::from([(Tid::IDLE, Pid::of_main_thread(Tid::IDLE))]);
+        }
+        if self.named.impossible.len() > MAX_REMEMBERED {
+            self.named.impossible = HashSet::new();
+        }
+        if self.made.len() >= MAX_WAITING {
+            self.made = BTreeSet::new();
+        }
     }
 
     /// A sentence about threads whose processes are not known although the recording may tell them.

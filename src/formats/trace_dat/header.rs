@@ -73,6 +73,27 @@ impl std::fmt::Debug for TraceDat<'_> {
 }
 
 impl<'a> TraceDat<'a> {
+    /// The header without the bytes of the file, whose pages come from elsewhere.
+    pub(super) fn into_followed(self) -> TraceDat<'static> {
+        let owned = |text: Cow<'a, [u8]>| Cow::Owned(text.into_owned());
+        TraceDat {
+            file: &[],
+            release: None,
+            version: self.version,
+            compression: self.compression,
+            layout: self.layout,
+            formats: self.formats.into_iter().map(|(system, text)| (system, owned(text))).collect(),
+            by_id: self.by_id,
+            kallsyms: self.kallsyms.to_owned(),
+            printk_formats: self.printk_formats.to_owned(),
+            cmdlines: owned(self.cmdlines),
+            cpu_data: Vec::new(),
+            options: self.options,
+            damage: self.damage,
+            notes: self.notes,
+        }
+    }
+
     /// Makes every reading call `release` for bytes that it has read, so that a mapped file may be larger
     /// than memory.
     pub fn set_release(&mut self, release: &'a dyn Release) {

@@ -6,7 +6,9 @@
 
 mod cpu_data;
 mod event_names;
+mod follow;
 mod header;
+mod page_position;
 mod read;
 
 use std::borrow::Cow;
@@ -25,6 +27,7 @@ use crate::trace_dat::{
     MAGIC, SECTION_COMPRESSED, SECTION_HEADER_BYTES, V6_FLYRECORD, V6_LATENCY, V6_OPTIONS, option,
 };
 
+pub(crate) use follow::{FollowedDat, FollowedPage};
 pub use header::{TraceDat, TraceDatError};
 
 /// Whether a file that starts with these bytes is a trace.dat.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use super::cpu_data::{Compression, CpuRecordCursor, DecompressPool};
 use super::event_names::EventNames;
 use super::header::TraceDat;
+use super::page_position::CpuRecords;
 use crate::formats::{
     CpuCount, Damage, Event, EventType, EventTypeId, Order, Payload, ReadReport, Sink, ThreadInfo,
 };
 use crate::ftrace::{CommonFields, Endian, EventFormat, FieldSlot, LostEvents};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::trace_dat::{RingsInfo, no_event_of};
 
 /// The number of event ids without a format that are reported one by one. If there are more, only their
@@ -37,9 +38,14 @@ impl TraceDat<'_> {
     ///
     /// # Errors
     /// Returns the errors of the sink.
-    fn read_head<S: Sink + ?Sized>(&self, sink: &mut S) -> io::Result<()> {
+    pub(super) fn read_head<S: Sink + ?Sized>(&self, sink: &mut S) -> io::Result<()> {
         sink.head(&self.head())?;
         sink.kernel(&Arc::new(self.symbolizer()))?;
+        self.read_threads(sink)
+    }
+
+    /// Pushes the names and processes of the threads.
+    pub(super) fn read_threads<S: Sink + ?Sized>(&self, sink: &mut S) -> io::Result<()> {
         let mut tgids: BTreeMap<Tid, Pid> = self.tgids().collect();
         for (tid, name) in lines_by_tid(&self.cmdlines) {
             sink.thread(&ThreadInfo { tid, tgid: tgids.remove(&tid), name: Some(name) })?;
@@ -63,19 +69,24 @@ impl TraceDat<'_> {
         sink: &mut S,
     ) -> io::Result<ReadReport> {
         let cursor = |range| CpuRecordCursor::new(self.file, self.layout, range, self.release, pool.clone());
-        let cursors: Vec<CpuRecordCursor<'s>> = self.cpu_data.iter().map(cursor).collect();
-        let mut push = EventPush {
-            dat: self,
-            types: EventTypes::new(self),
-            names: EventNames::new(lines_by_tid(&self.cmdlines).map(|(tid, _)| tid), self.tgids().collect()),
-            report: ReadReport::default(),
-            sink,
-        };
+        let mut cursors: Vec<CpuRecordCursor<'s>> = self.cpu_data.iter().map(cursor).collect();
+        let mut state = ReadState::new(self);
+        let mut push = EventPush { dat: self, state: &mut state, sink };
         for cursor in &cursors {
-            push.report.cpus.entry(cursor.cpu).or_default();
+            push.state.report.cpus.entry(cursor.cpu).or_default();
         }
         match order {
-            Order::Time | Order::Markers => push.by_time(cursors, order == Order::Markers)?,
+            Order::Time | Order::Markers => {
+                // Records of equal times are in the order of their CPUs, then of their instances in the file.
+                let mut heap = BinaryHeap::new();
+                for (i, cursor) in cursors.iter_mut().enumerate() {
+                    if cursor.advance() {
+                        heap.push(Reverse((cursor.ts(), cursor.cpu, i)));
+                    }
+                }
+                push.by_time(&mut cursors, &mut heap, u64::MAX, order == Order::Markers)?;
+                cursors.into_iter().for_each(|cursor| push.end_of(cursor));
+            }
             Order::Any => {
                 for mut cursor in cursors {
                     if cursor.advance() {
@@ -85,33 +96,52 @@ impl TraceDat<'_> {
                 }
             }
         }
-        Ok(push.finish())
+        Ok(state.finish(self))
+    }
+}
+
+/// The next record of each CPU that has one: its time, its CPU, and the number of its [`CpuRecords`].
+pub(super) type NextRecords = BinaryHeap<Reverse<(u64, Cpu, usize)>>;
+
+/// The knowledge that grows while the events of a trace.dat are read.
+pub(super) struct ReadState {
+    types: EventTypes,
+    names: EventNames,
+    pub report: ReadReport,
+}
+
+impl ReadState {
+    pub fn new(dat: &TraceDat<'_>) -> ReadState {
+        ReadState {
+            types: EventTypes::new(dat),
+            names: EventNames::new(lines_by_tid(&dat.cmdlines).map(|(tid, _)| tid), dat.tgids().collect()),
+            report: ReadReport::default(),
+        }
     }
 }
 
 /// Pushes events of several CPUs to one sink.
-struct EventPush<'d, 'a, 's, S: Sink + ?Sized> {
-    dat: &'d TraceDat<'a>,
-    types: EventTypes<'d, 'a>,
-    names: EventNames,
-    report: ReadReport,
-    sink: &'s mut S,
+pub(super) struct EventPush<'d, 'a, 's, S: Sink + ?Sized> {
+    pub dat: &'d TraceDat<'a>,
+    pub state: &'s mut ReadState,
+    pub sink: &'s mut S,
 }
 
 impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
-    fn by_time(
+    /// Pushes the records of all CPUs up to the time `until`, ns of the page's clock, in the order of time.
+    /// Those behind it stay.
+    pub fn by_time<C: CpuRecords>(
         &mut self,
-        mut cursors: Vec<CpuRecordCursor<'_>>,
+        cursors: &mut [C],
+        heap: &mut NextRecords,
+        until: u64,
         is_order_of_markers: bool,
     ) -> io::Result<()> {
-        // Records of equal times are in the order of their CPUs, then of their instances in the file.
-        let mut heap = BinaryHeap::new();
-        for (i, cursor) in cursors.iter_mut().enumerate() {
-            if cursor.advance() {
-                heap.push(Reverse((cursor.span.ts, cursor.cpu, i)));
+        while let Some(Reverse((ts, cpu, i))) = heap.pop() {
+            if ts > until {
+                heap.push(Reverse((ts, cpu, i)));
+                break;
             }
-        }
-        while let Some(Reverse((_, cpu, i))) = heap.pop() {
             // One CPU often has several records before the next record of any other CPU. They are pushed
             // together.
             let limit = match heap.peek() {
@@ -120,12 +150,9 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                 None => u64::MAX,
             };
             let cursor = &mut cursors[i];
-            if self.push_until(cursor, limit, is_order_of_markers)? {
-                heap.push(Reverse((cursor.span.ts, cpu, i)));
+            if self.push_until(cursor, limit.min(until), is_order_of_markers)? {
+                heap.push(Reverse((cursor.ts(), cpu, i)));
             }
-        }
-        for cursor in cursors {
-            self.end_of(cursor);
         }
         Ok(())
     }
@@ -133,30 +160,33 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
     /// Pushes the cursor's current record and those after it up to `limit`, ns of the page's clock; where
     /// markers alone are to be in order, up to the first marker behind it. Returns whether the CPU has more
     /// records.
-    fn push_until(
+    fn push_until<C: CpuRecords>(
         &mut self,
-        cursor: &mut CpuRecordCursor<'_>,
+        cursor: &mut C,
         limit: u64,
         is_order_of_markers: bool,
     ) -> io::Result<bool> {
+        let EventPush { dat, state, sink } = self;
+        let ReadState { types, names, report } = &mut **state;
+        let cpu = cursor.cpu();
         let mut count = CpuCount::default();
-        let first = self.dat.options.time.apply(cursor.span.ts);
-        self.report.first_ts = Some(self.report.first_ts.map_or(first, |t| t.min(first)));
+        let first = dat.options.time.apply(cursor.ts());
+        report.first_ts = Some(report.first_ts.map_or(first, |t| t.min(first)));
         let mut last = first;
-        let endian = self.dat.layout.endian;
+        let endian = dat.layout.endian;
         let more = loop {
-            if let Some(lost) = cursor.lost.take() {
+            if let Some(lost) = cursor.take_lost() {
                 let lost = if let LostEvents::Count(n) = lost { Some(n) } else { None };
                 count.add_loss(lost);
-                self.sink.lost(cursor.cpu, lost)?;
+                sink.lost(cpu, lost)?;
             }
             let record = cursor.record();
-            if let Some(common) = self.types.common(record) {
-                let id = self.types.resolve(common.id, self.sink)?;
-                last = self.dat.options.time.apply(cursor.span.ts);
+            if let Some(common) = types.common(record) {
+                let id = types.resolve(dat, common.id, &mut **sink)?;
+                last = dat.options.time.apply(cursor.ts());
                 let event = Event {
                     ts: last,
-                    cpu: cursor.cpu,
+                    cpu: cpu,
                     tid: common.tid,
                     kind: id,
                     flags: common.flags.into(),
@@ -165,19 +195,19 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                     tgid: None,
                     payload: Payload::Raw { data: record, endian },
                 };
-                self.names.learn(&event, &self.types.types, self.sink)?;
-                self.sink.event(&event, &self.types.types[id.0 as usize])?;
+                names.learn(&event, &types.types, &mut **sink)?;
+                sink.event(&event, &types.types[id.0 as usize])?;
                 count.events += 1;
             }
             if !cursor.advance() {
                 break false;
             }
-            if cursor.span.ts > limit && !(is_order_of_markers && self.types.is_no_marker(cursor.record())) {
+            if cursor.ts() > limit && !(is_order_of_markers && types.is_no_marker(cursor.record())) {
                 break true;
             }
         };
-        self.report.last_ts = self.report.last_ts.max(Some(last));
-        let sum = self.report.cpus.entry(cursor.cpu).or_default();
+        report.last_ts = report.last_ts.max(Some(last));
+        let sum = report.cpus.entry(cpu).or_default();
         sum.events += count.events;
         sum.lost = sum.lost.saturating_add(count.lost);
         sum.gaps += count.gaps;
@@ -187,23 +217,32 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
     /// Adds the damage of a CPU that is read to its end to the report.
     fn end_of(&mut self, cursor: CpuRecordCursor<'_>) {
         let unlisted = cursor.unlisted_damage();
-        self.report.damage.extend(cursor.damage);
+        let report = &mut self.state.report;
+        report.damage.extend(cursor.damage);
         if unlisted > 0 {
-            let offset = self.report.damage.last().map_or(0, |d| d.offset);
+            let offset = report.damage.last().map_or(0, |d| d.offset);
             let what = format!("CPU {}: {unlisted} more damaged places", cursor.cpu);
-            self.report.damage.push(Damage { offset, what });
+            report.damage.push(Damage { offset, what });
         }
     }
+}
 
-    fn finish(self) -> ReadReport {
+impl ReadState {
+    /// Forgets threads where too many are known.
+    pub fn forget(&mut self) {
+        self.names.forget();
+    }
+
+    /// The report of a file that is read to its end.
+    fn finish(self, dat: &TraceDat<'_>) -> ReadReport {
         let mut report = self.report;
-        for stat in &self.dat.options.stats {
+        for stat in &dat.options.stats {
             // The kernel's own count includes the losses that the pages state and losses after the last page.
             if let Some(count) = report.cpus.get_mut(&stat.cpu) {
                 count.lost = count.lost.max(stat.lost);
             }
         }
-        if self.dat.options.recorder_info.excerpt {
+        if dat.options.recorder_info.excerpt {
             let left_out = report.lost();
             for count in report.cpus.values_mut() {
                 count.lost = 0;
@@ -215,7 +254,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                 ));
             }
         }
-        for recorded in &self.dat.options.recorder_info.recorded {
+        for recorded in &dat.options.recorder_info.recorded {
             let Some(count) = report.cpus.get_mut(&recorded.cpu) else { continue };
             if recorded.events > count.events {
                 let what = format!(
@@ -232,17 +271,17 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                 ));
             }
         }
-        if let Some(rings) = &self.dat.options.recorder_info.rings {
+        if let Some(rings) = &dat.options.recorder_info.rings {
             read_rings(rings, &mut report);
         }
-        if self.dat.options.is_unfinished {
+        if dat.options.is_unfinished {
             let what = "the recorder was killed, or is still recording: the file has only the events that were \
                         written to it until then";
             report.damage.push(Damage { offset: 0, what: what.into() });
         }
-        report.damage.splice(0..0, self.dat.damage.iter().cloned());
+        report.damage.splice(0..0, dat.damage.iter().cloned());
         let unknown = self.types.damage;
-        if self.dat.options.recorder_info.restricted {
+        if dat.options.recorder_info.restricted {
             // The recorder's user could neither see nor switch off what another user had switched on.
             let names = unknown.iter().filter_map(|line| line.split(':').next());
             report.notes.extend(names.map(|events| {
@@ -257,8 +296,8 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
             report.damage.extend(unknown.into_iter().map(|what| Damage { offset: 0, what }));
         }
         report.notes.extend(self.names.note());
-        report.notes.extend(no_event_of(&self.dat.options.recorder_info.without_events));
-        report.notes.extend(self.dat.notes.iter().cloned());
+        report.notes.extend(no_event_of(&dat.options.recorder_info.without_events));
+        report.notes.extend(dat.notes.iter().cloned());
         report
     }
 }
@@ -311,8 +350,7 @@ struct CommonValues {
 }
 
 /// The event types that have occurred so far while the file is read once.
-struct EventTypes<'d, 'a> {
-    dat: &'d TraceDat<'a>,
+struct EventTypes {
     common: CommonFields,
     endian: Endian,
     /// By event id: the index into `types` plus one, or 0 before the first event.
@@ -332,8 +370,8 @@ const USUAL_COMMON_FIELDS: CommonFields = CommonFields {
     pid: FieldSlot { offset: 4, size: 4 },
 };
 
-impl<'d, 'a> EventTypes<'d, 'a> {
-    fn new(dat: &'d TraceDat<'a>) -> EventTypes<'d, 'a> {
+impl EventTypes {
+    fn new(dat: &TraceDat<'_>) -> EventTypes {
         let first = dat
             .formats
             .first()
@@ -341,7 +379,6 @@ impl<'d, 'a> EventTypes<'d, 'a> {
         let common = first.map_or(USUAL_COMMON_FIELDS, |f| f.common);
         let endian = dat.layout.endian;
         EventTypes {
-            dat,
             common,
             endian,
             index: vec![0; 1 << 16],
@@ -387,9 +424,14 @@ impl<'d, 'a> EventTypes<'d, 'a> {
 
     /// The event type of an event id. At the type's first event the type is pushed to `sink`.
     #[inline]
-    fn resolve<S: Sink + ?Sized>(&mut self, id: u16, sink: &mut S) -> io::Result<EventTypeId> {
+    fn resolve<S: Sink + ?Sized>(
+        &mut self,
+        dat: &TraceDat<'_>,
+        id: u16,
+        sink: &mut S,
+    ) -> io::Result<EventTypeId> {
         match self.index[usize::from(id)] {
-            0 => self.add(id, sink),
+            0 => self.add(dat, id, sink),
             number => Ok(EventTypeId(number - 1)),
         }
     }
@@ -401,9 +443,14 @@ impl<'d, 'a> EventTypes<'d, 'a> {
     }
 
     #[cold]
-    fn add<S: Sink + ?Sized>(&mut self, id: u16, sink: &mut S) -> io::Result<EventTypeId> {
-        let parsed = self.dat.by_id.get(&id).and_then(|at| {
-            let (system, text) = self.dat.formats.get(*at)?;
+    fn add<S: Sink + ?Sized>(
+        &mut self,
+        dat: &TraceDat<'_>,
+        id: u16,
+        sink: &mut S,
+    ) -> io::Result<EventTypeId> {
+        let parsed = dat.by_id.get(&id).and_then(|at| {
+            let (system, text) = dat.formats.get(*at)?;
             EventFormat::parse(system, &String::from_utf8_lossy(text)).ok()
         });
         let kind = match parsed {

@@ -191,10 +191,7 @@ pub fn ends_before_events(stream: &mut (impl io::Read + io::Seek)) -> io::Result
 /// A decoded stream: the contents of the trace.dat that it describes.
 #[derive(Debug)]
 pub struct RecorderStream<'a> {
-    page_size: usize,
-    /// Offset of the table of CPUs in `head`.
-    table_at: usize,
-    head: Vec<u8>,
+    head: StreamedHead,
     /// The pages of each CPU, in order.
     cpus: Vec<Vec<&'a [u8]>>,
     /// Where and why the stream ends before its last frame, if it does.
@@ -213,19 +210,15 @@ impl<'a> RecorderStream<'a> {
         }
         let mut at = MAGIC.len();
         let (kind, _, payload) = frame(bytes, at).map_err(|fault| error(at, fault))?;
-        let info = parse_head(payload).filter(|(i, _)| kind == FrameKind::Head && i.cpus <= MAX_CPUS);
-        let (info, head) = info.ok_or(error(at, StreamFault::NoHead))?;
-        let mut stream = RecorderStream {
-            page_size: info.page_size as usize,
-            table_at: info.table_at as usize,
-            head: head.to_vec(),
-            cpus: vec![Vec::new(); info.cpus as usize],
-            cut: None,
-        };
+        let is_head = kind == FrameKind::Head;
+        let head = if is_head { StreamedHead::parse(payload) } else { Err(StreamFault::NoHead) };
+        let head = head.map_err(|fault| error(at, fault))?;
+        let cpus = vec![Vec::new(); head.info.cpus as usize];
+        let mut stream = RecorderStream { head, cpus, cut: None };
         loop {
             at += FRAME_HEAD_BYTES + frame(bytes, at).map_or(0, |(.., payload)| payload.len());
             let ended = match frame(bytes, at) {
-                Ok((kind, cpu, payload)) => stream.apply(kind, cpu, payload, &info),
+                Ok((kind, cpu, payload)) => stream.apply(kind, cpu, payload),
                 Err(fault) => Err(fault),
             };
             match ended {
@@ -240,60 +233,96 @@ impl<'a> RecorderStream<'a> {
     }
 
     /// Applies a frame. Returns whether it was the last frame.
-    fn apply(
-        &mut self,
-        kind: FrameKind,
-        cpu: Cpu,
-        payload: &'a [u8],
-        info: &HeadInfo,
-    ) -> Result<bool, StreamFault> {
+    fn apply(&mut self, kind: FrameKind, cpu: Cpu, payload: &'a [u8]) -> Result<bool, StreamFault> {
         match kind {
             FrameKind::Head => return Err(StreamFault::SecondHead),
-            FrameKind::Pages if !payload.len().is_multiple_of(self.page_size) => {
+            FrameKind::Pages if !payload.len().is_multiple_of(self.head.info.page_size as usize) => {
                 return Err(StreamFault::PartOfPage);
             }
             FrameKind::Pages => self.cpus.get_mut(cpu.index()).ok_or(StreamFault::UnknownCpu)?.push(payload),
-            FrameKind::Patch => {
-                let (at, bytes) = payload.split_at_checked(8).ok_or(StreamFault::PatchWithoutOffset)?;
-                let at = at.try_into().map_or(u64::MAX, u64::from_le_bytes);
-                self.patch(at, bytes)?;
-            }
+            FrameKind::Patch => self.head.patch(payload)?,
             FrameKind::Round => {
                 parse_round(payload).ok_or(StreamFault::RoundWithoutTime)?;
             }
-            FrameKind::End => {
-                let (at, len) = info.extra;
-                if payload.len() as u64 > len {
-                    return Err(StreamFault::LongEnd);
-                }
-                let mut padded = payload.to_vec();
-                padded.resize(len as usize, b' ');
-                self.patch(at, &padded)?;
-            }
+            FrameKind::End => self.head.end(payload)?,
         }
         Ok(kind == FrameKind::End)
     }
 
-    fn patch(&mut self, at: u64, bytes: &[u8]) -> Result<(), StreamFault> {
-        let end = at.checked_add(bytes.len() as u64).and_then(|end| usize::try_from(end).ok());
-        let patched = end.and_then(|end| self.head.get_mut(at as usize..end));
-        patched.ok_or(StreamFault::PatchOutsideHead)?.copy_from_slice(bytes);
-        Ok(())
-    }
-
     /// Writes the trace.dat to `out`.
     pub fn write_dat(&self, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut head = self.head.clone();
-        let mut offset = head.len().next_multiple_of(self.page_size);
-        let table = head.get_mut(self.table_at..).unwrap_or_default();
-        for (entry, pages) in table.chunks_exact_mut(CpuData::ENTRY_LEN).zip(&self.cpus) {
+        self.head.write_dat(&self.cpus, out)
+    }
+}
+
+/// The head of a trace.dat, which a stream begins with and patches.
+#[derive(Debug, Clone)]
+pub struct StreamedHead {
+    pub info: HeadInfo,
+    pub bytes: Vec<u8>,
+}
+
+impl StreamedHead {
+    /// Reads the payload of a [`FrameKind::Head`].
+    ///
+    /// # Errors
+    /// [`StreamFault::NoHead`].
+    pub fn parse(payload: &[u8]) -> Result<StreamedHead, StreamFault> {
+        let parsed = parse_head(payload).filter(|(info, _)| info.cpus <= MAX_CPUS);
+        let (info, head) = parsed.ok_or(StreamFault::NoHead)?;
+        Ok(StreamedHead { info, bytes: head.to_vec() })
+    }
+
+    /// Carries out a [`FrameKind::Patch`].
+    ///
+    /// # Errors
+    /// [`StreamFault::PatchWithoutOffset`] and [`StreamFault::PatchOutsideHead`].
+    pub fn patch(&mut self, payload: &[u8]) -> Result<(), StreamFault> {
+        let (at, bytes) = payload.split_at_checked(8).ok_or(StreamFault::PatchWithoutOffset)?;
+        self.write(at.try_into().map_or(u64::MAX, u64::from_le_bytes), bytes)
+    }
+
+    /// Carries out a [`FrameKind::End`]: puts the last facts about the recording into their place.
+    ///
+    /// # Errors
+    /// [`StreamFault::LongEnd`].
+    pub fn end(&mut self, payload: &[u8]) -> Result<(), StreamFault> {
+        let (at, len) = self.info.extra;
+        if payload.len() as u64 > len {
+            return Err(StreamFault::LongEnd);
+        }
+        let mut padded = payload.to_vec();
+        padded.resize(len as usize, b' ');
+        self.write(at, &padded)
+    }
+
+    /// The facts about the recording, as JSON.
+    pub fn facts(&self) -> &[u8] {
+        let (at, len) = self.info.extra;
+        self.bytes.get(at as usize..(at + len) as usize).unwrap_or_default()
+    }
+
+    /// Writes a trace.dat with these pages of each CPU to `out`.
+    pub fn write_dat(&self, cpus: &[Vec<&[u8]>], out: &mut dyn io::Write) -> io::Result<()> {
+        let page_size = self.info.page_size as usize;
+        let mut head = self.bytes.clone();
+        let mut offset = head.len().next_multiple_of(page_size);
+        let table = head.get_mut(self.info.table_at as usize..).unwrap_or_default();
+        for (entry, pages) in table.chunks_exact_mut(CpuData::ENTRY_LEN).zip(cpus) {
             let size: usize = pages.iter().map(|p| p.len()).sum();
             entry.copy_from_slice(&CpuData { offset: offset as u64, size: size as u64 }.entry());
             offset += size;
         }
-        head.resize(head.len().next_multiple_of(self.page_size), 0);
+        head.resize(head.len().next_multiple_of(page_size), 0);
         out.write_all(&head)?;
-        self.cpus.iter().flatten().try_for_each(|pages| out.write_all(pages))
+        cpus.iter().flatten().try_for_each(|pages| out.write_all(pages))
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), StreamFault> {
+        let end = at.checked_add(bytes.len() as u64).and_then(|end| usize::try_from(end).ok());
+        let patched = end.and_then(|end| self.bytes.get_mut(at as usize..end));
+        patched.ok_or(StreamFault::PatchOutsideHead)?.copy_from_slice(bytes);
+        Ok(())
     }
 }
 

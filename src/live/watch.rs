@@ -1,0 +1,133 @@
+//! Watches the tracks of a running recording for the numbers of its last seconds, and for what triggers wait
+//! for.
+
+use std::collections::HashMap;
+use std::io;
+
+use super::launches::ToldLaunch;
+use super::trigger::{Occurrence, Trigger, plain_name};
+use super::window::WindowSum;
+use crate::ftrace::task_state::TaskState;
+use crate::ids::{Cpu, Pid};
+use crate::measure::is_cut;
+use crate::timeline::MergeSummary;
+use crate::tracks::{AsyncEdge, AsyncSlice, Span, Task, Tasks, ThreadState, TrackSink};
+
+/// The most occurrences that wait to be handed out.
+const MAX_OCCURRENCES: usize = 100;
+/// The most processes of which it is remembered whether they are the app's.
+const MAX_PROCESSES: usize = 1 << 16;
+
+/// Watches the tracks.
+#[derive(Default)]
+pub(super) struct LiveWatch {
+    pub app: Option<String>,
+    pub triggers: Vec<Trigger>,
+    /// Whether a process is the app's, as its name was when it was asked for.
+    is_app: HashMap<Pid, bool>,
+    /// The times that the app's threads had a CPU, and waited for one, ns.
+    pub running: WindowSum,
+    pub runnable: WindowSum,
+    /// What has been met since the last call. Times are those of the recording's clock.
+    pub occurrences: Vec<Occurrence>,
+    /// Occurrences that were left out, because nobody took those before them.
+    pub left_out: u64,
+}
+
+impl LiveWatch {
+    /// Watches for the app with this package, and for what meets the triggers.
+    pub fn new(app: Option<String>, triggers: Vec<Trigger>) -> LiveWatch {
+        LiveWatch { app, triggers, ..LiveWatch::default() }
+    }
+
+    /// Notes a launch, if a trigger waits for one.
+    pub fn met_launch(&mut self, launch: &ToldLaunch) {
+        let met = self.triggers.iter().find(|trigger| trigger.is_met_by_launch());
+        let Some(trigger) = met.map(|trigger| trigger.text().to_owned()) else { return };
+        if self.app.as_deref().is_some_and(|app| app != launch.package) {
+            return;
+        }
+        let what = format!("launch-{}", plain_name(&launch.package));
+        self.met(Occurrence { at_ns: launch.end, trigger, what, text: launch.text() });
+    }
+
+    /// Whether a process is the app's: its name is the package's, alone or with a part behind a colon, or what
+    /// the kernel has left of it.
+    fn is_of_app(&mut self, names: &Tasks, pid: Pid) -> bool {
+        let Some(app) = &self.app else { return false };
+        if self.is_app.len() >= MAX_PROCESSES {
+            self.is_app.clear();
+        }
+        *self.is_app.entry(pid).or_insert_with(|| is_process_of(app, &names.process_name(pid)))
+    }
+
+    /// Forgets which processes are the app's: a process may have got another name.
+    pub fn forget_names(&mut self) {
+        self.is_app.clear();
+    }
+
+    /// Notes that something was met.
+    pub fn met(&mut self, occurrence: Occurrence) {
+        if self.occurrences.len() < MAX_OCCURRENCES {
+            self.occurrences.push(occurrence);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    fn slice(&mut self, place: &dyn Fn() -> String, span: Span, name: &[u8]) {
+        let ns = span.end.saturating_sub(span.start);
+        let met = self.triggers.iter().filter(|trigger| trigger.is_met_by_slice(ns, name));
+        let met: Vec<String> = met.map(|trigger| trigger.text().to_owned()).collect();
+        for trigger in met {
+            let name = String::from_utf8_lossy(name);
+            let text = format!("{name} took {:.1} ms on {}", ns as f64 / 1e6, place());
+            let what = format!("slice-{}", plain_name(&name));
+            self.met(Occurrence { at_ns: span.end, trigger, what, text });
+        }
+    }
+}
+
+/// Whether a process of this name is one of the app.
+pub(super) fn is_process_of(app: &str, name: &str) -> bool {
+    let rest = name.strip_prefix(app);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':')) || is_cut(app, name)
+}
+
+impl TrackSink for LiveWatch {
+    fn end(&mut self, names: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        if !self.triggers.is_empty() && !span.open {
+            let place = || format!("{} ({})", names.thread_name(at.tid), at.tid);
+            self.slice(&place, span, name);
+        }
+        Ok(())
+    }
+
+    fn async_edge(&mut self, names: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        if let (false, AsyncEdge::End(Some(start))) = (self.triggers.is_empty(), slice.edge) {
+            let span = Span { start, end: slice.ts, open: false };
+            let place = || format!("{} ({pid})", names.process_name(pid));
+            self.slice(&place, span, slice.name);
+        }
+        Ok(())
+    }
+
+    fn on_cpu(&mut self, names: &Tasks, _: Cpu, at: Task, span: Span, _: i64) -> io::Result<()> {
+        if self.is_of_app(names, at.process()) {
+            self.running.add_time(span.start, span.end);
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, names: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
+        let waits = matches!(state.state, TaskState::Runnable | TaskState::Preempted);
+        if waits && self.is_of_app(names, at.process()) {
+            self.runnable.add_time(state.span.start, state.span.end);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Tasks, _: &MergeSummary) -> io::Result<()> {
+        Ok(())
+    }
+}
