@@ -310,7 +310,7 @@ impl LiveRecording {
         let (both, open) = tracks.builder.split();
         let (page, watch) = both.parts();
         let frames = page.take_frames(open.tasks, to, is_last);
-        let batch = page.take_batch(RolledTimes { start, to }, open, &frames);
+        let batch = page.take_batch(RolledTimes { start, to, is_last }, open, &frames);
         self.launches.look(page, open.tasks, to, is_last);
         watch.forget_names();
         frames.iter().for_each(|frame| meet_frame(watch, frame));

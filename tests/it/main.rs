@@ -4,3 +4,4 @@
 mod cli;
 mod golden;
 mod house;
+mod live;

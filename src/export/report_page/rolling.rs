@@ -30,6 +30,8 @@ pub(crate) struct RolledTimes {
     pub start: u64,
     /// The end of the batch.
     pub to: u64,
+    /// Whether the recording ends with it: nothing stays open.
+    pub is_last: bool,
 }
 
 /// The tracks that have been taken out.
@@ -265,8 +267,8 @@ impl Roll<'_> {
     /// The same for asynchronous slices.
     fn part_lanes(&mut self, lanes: &mut Lanes, most: usize) -> (RolledItems<RolledSlice>, Option<Lanes>) {
         let to = self.times.to;
-        let surplus = lanes.give_up(most, to);
-        self.given_up += surplus as u64;
+        let surplus = lanes.give_up(if self.times.is_last { 0 } else { most }, to);
+        self.given_up += if self.times.is_last { 0 } else { surplus as u64 };
         let item = |slice: &super::columns::LaneSlice, is_open| SpanItem {
             start: slice.start,
             end: if is_open { to.max(slice.start) } else { slice.end },

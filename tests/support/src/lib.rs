@@ -21,6 +21,7 @@ pub mod perf_writer;
 mod printed;
 pub mod processes;
 pub mod python;
+pub mod recorder_streams;
 pub mod report_page;
 pub mod sample_report;
 pub mod scenario;

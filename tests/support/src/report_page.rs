@@ -29,6 +29,41 @@ impl Track {
         self.about["kind"] == kind && self.about["role"] == role
     }
 
+    /// Reads the columns of a track, as `about` says, out of a block.
+    pub fn read(about: &Value, block: &[u8]) -> Track {
+        let number = |value: &Value| value.as_u64().unwrap() as usize;
+        let mut rest = &block[number(&about["offset"])..];
+        let mut columns = BTreeMap::new();
+        for column in about["columns"].as_array().unwrap() {
+            let name = column[0].as_str().unwrap();
+            let encoding = column[1].as_str().unwrap();
+            let factor = column[2].as_i64().unwrap_or(1);
+            let mut values: Vec<i64> = Vec::new();
+            for _ in 0..number(&about["count"]) {
+                if encoding == "f64" {
+                    let (value, behind) = rest.split_at(8);
+                    values.push(f64::from_le_bytes(value.try_into().unwrap()).to_bits() as i64);
+                    rest = behind;
+                    continue;
+                }
+                let raw = varint(&mut rest);
+                let value = match encoding {
+                    "varint" | "delta" => raw as i64,
+                    "zigzag" | "zigzag-delta" if raw & 1 == 0 => (raw >> 1) as i64,
+                    "zigzag" | "zigzag-delta" => -((raw >> 1) as i64) - 1,
+                    other => panic!("{other} is no encoding"),
+                };
+                values.push(match (encoding.ends_with("delta"), values.last()) {
+                    (true, Some(before)) => before + value * factor,
+                    (true, None) => value,
+                    (false, _) => value * factor,
+                });
+            }
+            columns.insert(name.to_owned(), values);
+        }
+        Track { about: about.clone(), columns }
+    }
+
     /// The number of elements.
     pub fn count(&self) -> usize {
         self.about["count"].as_u64().unwrap() as usize
@@ -132,37 +167,8 @@ impl Page {
     }
 
     fn track(&self, about: &Value) -> Track {
-        let number = |value: &Value| value.as_u64().unwrap() as usize;
-        let mut rest = &self.blocks[number(&about["block"])][number(&about["offset"])..];
-        let mut columns = BTreeMap::new();
-        for column in about["columns"].as_array().unwrap() {
-            let name = column[0].as_str().unwrap();
-            let encoding = column[1].as_str().unwrap();
-            let factor = column[2].as_i64().unwrap_or(1);
-            let mut values: Vec<i64> = Vec::new();
-            for _ in 0..number(&about["count"]) {
-                if encoding == "f64" {
-                    let (value, behind) = rest.split_at(8);
-                    values.push(f64::from_le_bytes(value.try_into().unwrap()).to_bits() as i64);
-                    rest = behind;
-                    continue;
-                }
-                let raw = varint(&mut rest);
-                let value = match encoding {
-                    "varint" | "delta" => raw as i64,
-                    "zigzag" | "zigzag-delta" if raw & 1 == 0 => (raw >> 1) as i64,
-                    "zigzag" | "zigzag-delta" => -((raw >> 1) as i64) - 1,
-                    other => panic!("{other} is no encoding"),
-                };
-                values.push(match (encoding.ends_with("delta"), values.last()) {
-                    (true, Some(before)) => before + value * factor,
-                    (true, None) => value,
-                    (false, _) => value * factor,
-                });
-            }
-            columns.insert(name.to_owned(), values);
-        }
-        Track { about: about.clone(), columns }
+        let block = about["block"].as_u64().unwrap() as usize;
+        Track::read(about, &self.blocks[block])
     }
 
     /// The number of values of all tracks of a kind and a role.

@@ -1,0 +1,1 @@
+//! Messages beside the batches: numbers, launches, triggers and gaps.
