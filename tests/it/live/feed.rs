@@ -7,8 +7,11 @@ use std::time::Duration;
 use serde_json::Value;
 use support::launch_scenario::Launch;
 use support::report_page::Track;
-use support::scenario::Random;
+use support::scenario::{Era, KernelEvent, Moment, PID, Random, START, Scenario};
 use tracebridge::internals::live::{Live, LiveMessage, LiveOptions, Occurrence};
+
+/// The process that tells of launches.
+const SERVER: i32 = 1_000;
 
 /// One batch, by docs/live-format.md.
 pub struct Batch {
@@ -113,8 +116,69 @@ pub fn recordings() -> Vec<Recording> {
         (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap())
     };
     let simulated = ("launch".to_owned(), launch());
-    std::iter::once(simulated).chain(files.into_iter().map(read)).collect()
+    let frames = ("frames".to_owned(), frames(30));
+    [simulated, frames].into_iter().chain(files.into_iter().map(read)).collect()
 }
 
 /// Counts of items, each with everything that it says.
 pub type Items = BTreeMap<(String, String), u64>;
+
+/// The times of the recording of [`frames`].
+pub const PERIOD_NS: u64 = 16_666_667;
+/// A frame of so many is late by [`LATE_NS`] more than usual.
+pub const LATE_EVERY: u64 = 50;
+pub const LATE_NS: u64 = 80_000_000;
+
+/// A simulated app that draws for some seconds after its launch, some frames late. Every second it inflates
+/// something for 4 ms.
+pub fn frames(seconds: u64) -> Vec<u8> {
+    let scenario = Scenario { threads: 3, records_mono: false, ..Scenario::new(5, Era::ArtMono) };
+    let mut moments = Vec::new();
+    let main = PID;
+    let render = PID + 3;
+    let mut marker = |ts: u64, cpu: u32, text: String| {
+        let tid = PID + 3 * cpu as i32;
+        moments.push(Moment { ts, cpu, tid, event: KernelEvent::Marker(text) });
+    };
+    let begin = START + 1_000_000;
+    marker(begin, 2, format!("S|{SERVER}|launching: com.example.app|1"));
+    for (name, from, to) in [("bindApplication", 2, 40), ("activityStart", 41, 60), ("activityResume", 61, 80)] {
+        marker(begin + from * 1_000_000, 0, format!("B|{main}|{name}"));
+        marker(begin + to * 1_000_000, 0, format!("E|{main}"));
+    }
+    let first = begin + 90_000_000;
+    marker(first + 60_000_000, 2, format!("F|{SERVER}|launching: com.example.app|1"));
+    let mut edge = 0;
+    let mut switches = Vec::new();
+    for frame in 0..seconds * 60 {
+        let vsync = first + frame * PERIOD_NS;
+        edge = 1 - edge;
+        if frame > 3 {
+            marker(vsync, 2, format!("C|{SERVER}|VSYNC-app|{edge}"));
+        }
+        if frame > 10 && frame % LATE_EVERY > 0 && frame % LATE_EVERY < 8 {
+            continue;
+        }
+        let late = if frame % LATE_EVERY == 0 { LATE_NS } else { 0 };
+        let number = 100 + frame;
+        marker(vsync + 500_000, 0, format!("B|{main}|Choreographer#doFrame {number}"));
+        if frame % 60 == 20 {
+            marker(vsync + 600_000, 0, format!("B|{main}|inflate"));
+            marker(vsync + 4_600_000, 0, format!("E|{main}"));
+        }
+        marker(vsync + 5_000_000, 0, format!("E|{main}"));
+        switches.push((vsync + 6_000_000, render));
+        marker(vsync + 6_000_001, 1, format!("B|{main}|DrawFrames {number}"));
+        marker(vsync + 10_000_000 + late, 1, format!("E|{main}"));
+        switches.push((vsync + 10_000_001 + late, -render));
+    }
+    for (ts, tid) in switches {
+        let idle = (0, "swapper/1".to_owned());
+        let thread = (render, "RenderThread".to_owned());
+        let (prev, next) = if tid > 0 { (idle, thread) } else { (thread, idle) };
+        let event = KernelEvent::Switch { prev, next };
+        moments.push(Moment { ts, cpu: 1, tid: render, event });
+    }
+    moments.sort_by_key(|moment| moment.ts);
+    scenario.dat(&moments)
+}
