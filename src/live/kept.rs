@@ -147,7 +147,8 @@ impl Kept {
         let bytes = file.file().metadata().ok().filter(|meta| meta.is_file()).map(|meta| meta.len());
         file.commit().map_err(file_error(path))?;
         let format = FORMATS.iter().map(|format| format.name).find(|name| *name == DAT).unwrap_or(DAT);
-        Ok(WrittenFile { format, bytes, is_lossy: false })
+        let is_lossy = self.cpus.iter().flatten().any(|page| page.has_losses);
+        Ok(WrittenFile { format, bytes, is_lossy })
     }
 
     fn convert(&self, path: &Path, format: Option<&str>) -> Result<WrittenFile, KeptError> {

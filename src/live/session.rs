@@ -320,8 +320,8 @@ impl LiveRecording {
         let (damage, damaged) = dat.take_damage();
         dat.forget();
         self.told = now;
-        let is_new = to > from || events > 0 || !batch.is_empty();
-        if is_new || self.batches == 0 {
+        let is_new = to > from || events > 0 || !frames.is_empty() || is_last && !batch.is_empty();
+        if is_new {
             self.batches += 1;
             self.to = to;
             let head = BatchHead {

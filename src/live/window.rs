@@ -41,7 +41,7 @@ impl WindowSum {
     pub fn add_time(&mut self, start: u64, end: u64) {
         let mut from = start.max(end.saturating_sub(WINDOW_NS));
         while from < end {
-            let until = ((from / STEP_NS + 1) * STEP_NS).min(end);
+            let until = (from / STEP_NS + 1).saturating_mul(STEP_NS).min(end);
             self.add(from, until - from);
             from = until;
         }

@@ -21,6 +21,8 @@ const MAX_DAMAGE_LINES: usize = 16;
 pub(crate) struct FollowedPage {
     /// The time from which the first record's time delta counts, ns of the recording's clock.
     pub ts: u64,
+    /// Whether events are missing before it.
+    pub has_losses: bool,
     /// The whole page.
     pub bytes: Arc<[u8]>,
 }
@@ -81,10 +83,12 @@ impl FollowedDat {
     pub fn add_page(&mut self, cpu: Cpu, bytes: &[u8]) -> Option<FollowedPage> {
         let queue = self.cpus.get_mut(cpu.index())?;
         let bytes: Arc<[u8]> = bytes.into();
-        let ts = self.dat.layout.page(&bytes).map_or(0, |page| self.dat.options.time.apply(page.ts));
+        let page = self.dat.layout.page(&bytes).ok();
+        let ts = page.map_or(0, |page| self.dat.options.time.apply(page.ts));
+        let has_losses = page.is_some_and(|page| page.lost.is_some());
         self.pending_bytes += bytes.len();
         queue.pages.push_back(bytes.clone());
-        Some(FollowedPage { ts, bytes })
+        Some(FollowedPage { ts, has_losses, bytes })
     }
 
     /// Size of the pages that have not been read to their end, bytes.
