@@ -42,6 +42,10 @@ pub struct RecordArgs {
     /// Where the capture goes; - is a stream on stdout, for `tracebridge convert` on the host
     #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
     output: PathBuf,
+    /// Read all CPUs every 50 ms and say so in the stream, for `tracebridge adb live` and `live`, which show
+    /// the events while they come. Needs -o -
+    #[arg(long, conflicts_with_all = ["mode", "max_size"])]
+    live: bool,
     #[command(flatten)]
     end: EndArgs,
     #[command(flatten)]
@@ -113,12 +117,19 @@ impl CaptureArgs {
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     args.steps.apply();
     let compress = args.capture.compress_for(&args.output)?;
+    if args.live && args.output != Path::new("-") {
+        return Err(UsageError::from(
+            "--live is for a stream that is shown while it comes: give -o -, or have `tracebridge adb live` show it",
+        )
+        .into());
+    }
     let target = capture_target(&args.selection, &args.output);
     let kallsyms = args.capture.contents.kallsyms || target.kallsyms;
     let readable = args.capture.access.readable;
     let target = CaptureTarget { max_bytes: args.end.max_size, kallsyms, readable, compress, ..target };
     let nice = args.scheduling.nice;
-    let plan = RecordingPlan { target, duration: args.end.time, mode: args.end.mode.into(), nice };
+    let mode = if args.live { RecordingMode::Live } else { args.end.mode.into() };
+    let plan = RecordingPlan { target, duration: args.end.time, mode, nice };
     let summary = recorder::record(&recording_request(&args.selection, &[])?, &plan, &mut print_notice)?;
     print_summary(&summary, args.capture.json)
 }

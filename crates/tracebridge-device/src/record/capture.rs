@@ -60,6 +60,13 @@ impl CaptureTarget {
 pub(crate) trait RecordingOutput {
     /// Writes whole pages of the CPU with this id.
     fn pages(&mut self, cpu: Cpu, pages: &[u8]) -> Result<(), RecordError>;
+    /// Says that [`RecordingOutput::round`] will follow the pages of each round. A file does not care.
+    fn begin_live(&mut self) {}
+    /// Tells that every event before this time, ns of the recording's clock, has been handed over. A file has
+    /// no place for that.
+    fn round(&mut self, _complete_ns: u64) -> Result<(), RecordError> {
+        Ok(())
+    }
     /// Completes what an earlier call has left undone with [`RecordError::Stalled`]: the reader of a stream
     /// takes nothing. Until this succeeds, nothing else may be written.
     fn resume(&mut self) -> Result<(), RecordError> {

@@ -23,6 +23,17 @@ pub(super) fn now_ts(tracefs: &Tracefs) -> Option<u64> {
     Some(seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)? + micros.parse::<u64>().ok()? * 1000)
 }
 
+/// The time of the trace clock `clock`, ns, at most a microsecond late. `None` under a trace clock that does
+/// not count time.
+pub(super) fn now(tracefs: &Tracefs, clock: Option<Clock>) -> Option<u64> {
+    match clock {
+        Some(Clock::Boottime) => Some(posix_ns(ClockId::CLOCK_BOOTTIME)),
+        Some(Clock::Monotonic) => Some(posix_ns(ClockId::CLOCK_MONOTONIC)),
+        Some(Clock::MonotonicRaw) => Some(posix_ns(ClockId::CLOCK_MONOTONIC_RAW)),
+        _ => now_ts(tracefs),
+    }
+}
+
 /// Attempts to read each clock. The shortest attempt is kept: longer ones were preempted or missed the cache.
 const READ_ATTEMPTS: usize = 8;
 

@@ -96,6 +96,9 @@ pub(crate) enum ReadLimit {
     HalfFullPage { max_bytes: u64 },
     /// After about this many bytes, or when the buffer is empty.
     Bytes(u64),
+    /// After the first page with an event of this time (ns of the recording's clock) or a later one, or when
+    /// the buffer is empty: every earlier event has been read then.
+    Time(u64),
     /// When the buffer is empty, its last partial page included.
     Empty,
 }
@@ -150,8 +153,8 @@ impl CpuReaders {
         let mut batch_start = reader.count.events;
         loop {
             let page = &mut buffer[filled..filled + page_size];
-            let used = match reader.read_page(page, layout, seen_ids) {
-                Ok(used) => used,
+            let read = match reader.read_page(page, layout, seen_ids) {
+                Ok(read) => read,
                 Err(e) => {
                     return Err(RecordError::knob(
                         format!("per_cpu/cpu{}/trace_pipe_raw", reader.count.cpu).as_ref(),
@@ -160,15 +163,16 @@ impl CpuReaders {
                     ));
                 }
             };
-            if used.is_some() {
+            if read.is_some() {
                 filled += page_size;
             }
-            let last = match used {
+            let last = match read {
                 None => true,
-                Some(used) => match limit {
+                Some(ReadPage { used, last_ts }) => match limit {
                     ReadLimit::HalfFullPage { max_bytes } => {
                         used < page_size / 2 || moved + filled as u64 >= max_bytes
                     }
+                    ReadLimit::Time(time) => last_ts >= time,
                     ReadLimit::Bytes(most) => moved + filled as u64 >= most,
                     ReadLimit::Empty => false,
                 },
@@ -188,15 +192,24 @@ impl CpuReaders {
     }
 }
 
+/// A page that was read.
+#[derive(Debug, Clone, Copy, Default)]
+struct ReadPage {
+    /// Bytes of events in the page.
+    used: usize,
+    /// The time of its last event, ns of the recording's clock.
+    last_ts: u64,
+}
+
 impl CpuReader {
-    /// Reads one page, and adds the ids of its events to `seen_ids`. Returns the number of bytes of events in
-    /// the page, or `None` when there is no page to read now.
+    /// Reads one page, and adds the ids of its events to `seen_ids`. Returns `None` when there is no page to
+    /// read now.
     fn read_page(
         &mut self,
         page: &mut [u8],
         layout: &PageLayout,
         seen_ids: &mut EventIds,
-    ) -> io::Result<Option<usize>> {
+    ) -> io::Result<Option<ReadPage>> {
         let len = loop {
             match self.pipe.read(page) {
                 Ok(len) => break len,
@@ -219,19 +232,21 @@ impl CpuReader {
         }
         page[len..].fill(0);
         // The buffer holds a whole page, so its header is never cut.
-        let Ok(page) = layout.page(page) else { return Ok(Some(0)) };
+        let Ok(page) = layout.page(page) else { return Ok(Some(ReadPage::default())) };
         if let Some(lost) = page.lost {
             self.count.gaps += 1;
             self.count.missed += if let LostEvents::Count(count) = lost { count } else { 0 };
         }
         // The kernel counts what all readers have read. Only this count shows that another program reads too.
+        let mut last_ts = 0;
         for record in page.records() {
             self.count.events += 1;
+            last_ts = record.ts;
             if let Some(id) = record.data.first_chunk() {
                 seen_ids.insert(u16::from_ne_bytes(*id));
             }
         }
-        Ok(Some(page.data.len()))
+        Ok(Some(ReadPage { used: page.data.len(), last_ts }))
     }
 }
 

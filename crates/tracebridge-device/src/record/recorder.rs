@@ -40,6 +40,9 @@ pub(crate) struct RecordingPlan {
 pub(crate) enum RecordingMode {
     /// While the buffers fill.
     Stream,
+    /// In rounds over all CPUs that follow each other every [`LIVE_INTERVAL`], whatever the buffers hold,
+    /// for a reader that shows the events while they come. It is told when each round began.
+    Live,
     /// At the end. The capture holds the last events that fit into the kernel's buffers.
     Ring,
     /// At the end, which comes when the first CPU's buffer is full. The capture holds the first events.
@@ -49,15 +52,22 @@ pub(crate) enum RecordingMode {
 impl RecordingMode {
     fn when_full(self) -> WhenFull {
         match self {
-            RecordingMode::Stream | RecordingMode::Ring => WhenFull::Overwrite,
+            RecordingMode::Stream | RecordingMode::Live | RecordingMode::Ring => WhenFull::Overwrite,
             RecordingMode::Fill => WhenFull::Stop,
         }
+    }
+
+    /// Whether pages are moved while events come.
+    fn is_streaming(self) -> bool {
+        matches!(self, RecordingMode::Stream | RecordingMode::Live)
     }
 }
 
 /// The longest time between two rounds of reading the buffers. A SIGKILL loses at most the events of this
 /// time and what is in the kernel's buffers.
 const MAX_WAIT: Duration = Duration::from_secs(1);
+/// The longest time between two rounds of a recording that somebody watches.
+const LIVE_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between two checks whether a buffer is full.
 const FULL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two clock snapshots.
@@ -154,6 +164,9 @@ impl<'a> PreparedRecording<'a> {
         }
         let mut session = RecordingSession::open(&settings, &applied, &plan.target, &timeout)?;
         session.measure_event_cost();
+        if plan.mode == RecordingMode::Live {
+            session.begin_live();
+        }
         if !plan.target.is_stream() {
             settings.set_capture(&plan.target.path)?;
         }
@@ -167,7 +180,7 @@ impl<'a> PreparedRecording<'a> {
         let summary = RecordingSummary {
             clock: applied.clock.name().to_owned(),
             notes,
-            streaming: plan.mode == RecordingMode::Stream,
+            streaming: plan.mode.is_streaming(),
             ..RecordingSummary::default()
         };
         let has_watermark = applied.watermark.is_some();
@@ -253,7 +266,7 @@ impl Recording<'_> {
             Ok(LoopEnd::Signal(_) | LoopEnd::TakenOver(_)) | Err(_) => EndTimeout::SIGNALLED,
         };
         self.timeout.begin_end(match self.plan.mode {
-            RecordingMode::Stream => timeout,
+            RecordingMode::Stream | RecordingMode::Live => timeout,
             // All that was recorded is still to be read.
             RecordingMode::Ring | RecordingMode::Fill => EndTimeout { at_most: None, ..timeout },
         });
@@ -381,6 +394,7 @@ impl RecordingLoop<'_> {
         loop {
             let max_wait = match self.plan.mode {
                 RecordingMode::Stream if !self.has_watermark => interval,
+                RecordingMode::Live => LIVE_INTERVAL,
                 RecordingMode::Stream | RecordingMode::Ring => MAX_WAIT,
                 RecordingMode::Fill => FULL_CHECK_INTERVAL,
             };
@@ -407,6 +421,11 @@ impl RecordingLoop<'_> {
                 RecordingMode::Stream if ready.is_empty() => {}
                 RecordingMode::Stream => match self.read_cpus(&ready) {
                     // The next round notices why the wait for the reader has ended.
+                    Err(RecordError::Stalled) => {}
+                    read => read?,
+                },
+                RecordingMode::Live if ready.is_empty() => {}
+                RecordingMode::Live => match self.live_round(&ready) {
                     Err(RecordError::Stalled) => {}
                     read => read?,
                 },
@@ -446,7 +465,7 @@ impl RecordingLoop<'_> {
     fn wait(&self, max_wait: Duration) -> Vec<usize> {
         let pipes: Vec<_> = self.session.pipes().collect();
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        if self.has_watermark && self.plan.mode == RecordingMode::Stream {
+        if self.has_watermark && self.plan.mode.is_streaming() {
             fds.extend(pipes.iter().map(|pipe| PollFd::new(*pipe, PollFlags::POLLIN)));
         }
         // Rounded up to whole milliseconds: a timeout of 0 would make the loop spin during the last
@@ -464,15 +483,27 @@ impl RecordingLoop<'_> {
         // round, after the others whose buffers are filled to the watermark.
         let limit = ReadLimit::HalfFullPage { max_bytes: self.buffer_kb * 1024 };
         let moved = self.session.read_cpus(ready, limit)?;
-        let all = ready.len() == self.session.cpu_count();
-        if self.has_watermark && !all {
-            // At the watermark a good part of a buffer is filled. Much less means that the kernel woke us up
-            // too early.
-            let is_false = moved < self.buffer_kb * 1024 / 8;
-            self.false_wakeups = if is_false { self.false_wakeups + 1 } else { 0 };
-            self.has_watermark = self.false_wakeups < MAX_FALSE_WAKEUPS;
+        if ready.len() < self.session.cpu_count() {
+            self.check_wakeup(moved);
         }
         Ok(())
+    }
+
+    /// Reads all CPUs, whichever of them are `ready`: none of them has the others' events of a round missing.
+    fn live_round(&mut self, ready: &[usize]) -> Result<(), RecordError> {
+        let moved = self.session.live_round()?;
+        if ready.len() < self.session.cpu_count() {
+            self.check_wakeup(moved);
+        }
+        Ok(())
+    }
+
+    /// Notices whether the kernel wakes this process too early: at the watermark a good part of a buffer is
+    /// filled.
+    fn check_wakeup(&mut self, moved_bytes: u64) {
+        let is_false = moved_bytes < self.buffer_kb * 1024 / 8;
+        self.false_wakeups = if self.has_watermark && is_false { self.false_wakeups + 1 } else { 0 };
+        self.has_watermark &= self.false_wakeups < MAX_FALSE_WAKEUPS;
     }
 }
 
@@ -482,8 +513,9 @@ mod tests {
 
     #[test]
     fn only_the_first_events_are_kept_by_stopping_at_a_full_buffer() {
+        use RecordingMode::{Fill, Live, Ring, Stream};
         let stops = |mode: RecordingMode| mode.when_full() == WhenFull::Stop;
-        let modes = [RecordingMode::Stream, RecordingMode::Ring, RecordingMode::Fill];
-        assert_eq!(modes.map(stops), [false, false, true]);
+        assert_eq!([Stream, Live, Ring, Fill].map(stops), [false, false, false, true]);
+        assert_eq!([Stream, Live, Ring, Fill].map(RecordingMode::is_streaming), [true, true, false, false]);
     }
 }

@@ -50,6 +50,8 @@ pub(super) struct RecordingSession {
     rings: Option<Rings>,
     /// The entry of the table of CPUs with the markers of rings.
     ring_cpu: Cpu,
+    /// The time up to which the last round of a live recording is complete, ns of the recording's clock.
+    round_ns: u64,
     layout: PageLayout,
     path: PathBuf,
     slots: HeadSlots,
@@ -123,6 +125,7 @@ impl RecordingSession {
             facts,
             rings: None,
             ring_cpu: Cpu(table_len as u32),
+            round_ns: 0,
             layout,
             path: target.path.clone(),
             slots,
@@ -157,6 +160,31 @@ impl RecordingSession {
         for cpu in cpus {
             moved += self.cpus.read_cpu(*cpu, limit, self.output.as_mut())?;
         }
+        Ok(moved)
+    }
+
+    /// Says that the recording will be read in [rounds](RecordingSession::live_round).
+    pub(crate) fn begin_live(&mut self) {
+        self.output.begin_live();
+    }
+
+    /// Moves every event that is older than now to the output, and says so there. Returns the number of bytes
+    /// moved.
+    pub(crate) fn live_round(&mut self) -> Result<u64, RecordError> {
+        self.output.resume()?;
+        let now = clocks::now(&self.tracefs, self.snapshots.ftrace_clock);
+        let limit = now.map_or(ReadLimit::Bytes(u64::MAX), ReadLimit::Time);
+        let mut moved = 0;
+        for cpu in 0..self.cpu_count() {
+            moved += self.cpus.read_cpu(cpu, limit, self.output.as_mut())?;
+        }
+        let in_rings = match &mut self.rings {
+            Some(rings) => rings.live_round(self.output.as_mut())?,
+            None => None,
+        };
+        let complete = in_rings.map_or(now, |in_rings| now.map(|now| now.min(in_rings)));
+        self.round_ns = self.round_ns.max(complete.unwrap_or(0));
+        self.output.round(self.round_ns)?;
         Ok(moved)
     }
 

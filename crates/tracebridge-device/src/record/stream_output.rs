@@ -16,6 +16,9 @@ use crate::ids::Cpu;
 use crate::trace_dat::recorder_stream::{FrameKind, HeadInfo, MAGIC, frame_head};
 use crate::trace_dat::{DatHead, RecorderInfo, Slot};
 
+/// A live recording sends what it has gathered when it is as much as this, bytes, or when a round is over.
+const GATHERED_BYTES: usize = 256 << 10;
+
 /// Writes a recording to stdout as a stream of frames.
 pub(crate) struct StreamOutput {
     to: InterruptibleWriter,
@@ -23,9 +26,11 @@ pub(crate) struct StreamOutput {
     extra: Slot,
     pages_bytes: u64,
     bytes: u64,
-    /// The rest of a frame that the reader has not taken yet.
+    /// Whether the frames of a round are sent together: a recording that somebody watches has many small ones.
+    is_gathering: bool,
+    /// Frames that are to be sent together, or the rest of a frame that the reader has not taken yet.
     rest: Vec<u8>,
-    /// The CPU whose pages the rest belongs to.
+    /// The CPU whose pages the rest ends with.
     rest_of: Option<Cpu>,
     /// Whether the stream ends here, without its last frames.
     given_up: bool,
@@ -51,6 +56,7 @@ impl StreamOutput {
             extra: header.extra,
             pages_bytes: 0,
             bytes: 0,
+            is_gathering: false,
             rest: Vec::new(),
             rest_of: None,
             given_up: false,
@@ -125,7 +131,24 @@ impl StreamOutput {
 impl RecordingOutput for StreamOutput {
     fn pages(&mut self, cpu: Cpu, pages: &[u8]) -> Result<(), RecordError> {
         self.pages_bytes += pages.len() as u64;
-        self.frame(FrameKind::Pages, cpu, &[], pages)
+        if !self.is_gathering || self.given_up {
+            return self.frame(FrameKind::Pages, cpu, &[], pages);
+        }
+        self.rest.extend(frame_head(FrameKind::Pages, cpu, pages.len()));
+        self.rest.extend_from_slice(pages);
+        self.rest_of = Some(cpu);
+        if self.rest.len() < GATHERED_BYTES { Ok(()) } else { self.resume() }
+    }
+
+    fn begin_live(&mut self) {
+        self.is_gathering = true;
+    }
+
+    fn round(&mut self, complete_ns: u64) -> Result<(), RecordError> {
+        let time = complete_ns.to_le_bytes();
+        self.rest.extend(frame_head(FrameKind::Round, Cpu(0), time.len()));
+        self.rest.extend(time);
+        self.resume()
     }
 
     fn resume(&mut self) -> Result<(), RecordError> {

@@ -216,6 +216,19 @@ impl Rings {
         Ok(())
     }
 
+    /// Stores what a live recording is to show, also pages that are not full. Returns the time before which
+    /// every marker is stored, ns of the recording's clock; `None` while no program has a ring.
+    pub(super) fn live_round(
+        &mut self,
+        output: &mut dyn RecordingOutput,
+    ) -> Result<Option<u64>, RecordError> {
+        if self.programs.is_empty() {
+            return Ok(None);
+        }
+        self.pages.flush(output)?;
+        Ok(Some(self.times.convert(self.round.complete)))
+    }
+
     /// Reads all rings. Markers that are stamped up to the round before are all there, except for those that
     /// a thread is still writing. Where more wait than memory has room for, they are stored at once.
     fn read(&mut self, now: u64, output: &mut dyn RecordingOutput) -> Result<(), RecordError> {
