@@ -21,6 +21,7 @@ mod desk;
 pub mod export;
 pub mod formats;
 mod gate;
+mod http;
 mod inspect;
 mod live;
 mod markup;

@@ -2,10 +2,12 @@
 //! from Perfetto's own `record_android_trace`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use crate::http::{HttpRequest, ReadUntil};
 
 /// The address that the Perfetto UI may fetch from, by its own policy.
 const PORT: u16 = 9001;
@@ -16,8 +18,6 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause between two checks for a connection.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// The longest request that is read, bytes.
-const MAX_REQUEST_BYTES: u64 = 16 << 10;
 
 /// Why an output was not served.
 #[derive(Debug, thiserror::Error)]
@@ -52,15 +52,6 @@ pub struct OutputServer {
     file: PathBuf,
     /// The file's name, with `_` in place of characters that have a meaning in addresses.
     name: String,
-}
-
-/// A browser's request.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct HttpRequest {
-    /// The first line: `GET /x.pftrace HTTP/1.1`.
-    line: String,
-    /// The field `Host`.
-    host: String,
 }
 
 impl OutputServer {
@@ -120,11 +111,11 @@ impl OutputServer {
     /// Answers one request. Returns whether it has fetched the whole file.
     fn answer(&self, mut stream: TcpStream) -> io::Result<bool> {
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(CONNECTION_TIMEOUT))?;
         stream.set_write_timeout(Some(CONNECTION_TIMEOUT))?;
-        let request = HttpRequest::read(&mut BufReader::new(stream.try_clone()?.take(MAX_REQUEST_BYTES)))?;
-        log::debug!("browser: {} of {}", request.line.trim_end(), request.host);
-        if !request.asks_for(&self.name, stream.local_addr()?.port()) {
+        let request = HttpRequest::read(&mut BufReader::new(ReadUntil::new(&stream, CONNECTION_TIMEOUT)))?;
+        let host = request.field("host").unwrap_or_default();
+        log::debug!("browser: {} of {host}", request.line.trim_end());
+        if !asks_for(&request, &self.name, stream.local_addr()?.port()) {
             stream.write_all(head("404 Not Found", 0).as_bytes())?;
             return Ok(false);
         }
@@ -136,31 +127,10 @@ impl OutputServer {
     }
 }
 
-impl HttpRequest {
-    /// Reads a request up to the empty line behind its fields.
-    fn read(from: &mut impl BufRead) -> io::Result<HttpRequest> {
-        let mut request = HttpRequest::default();
-        from.read_line(&mut request.line)?;
-        loop {
-            let mut line = String::new();
-            if from.read_line(&mut line)? == 0 || line.trim().is_empty() {
-                return Ok(request);
-            }
-            if let Some((field, value)) = line.split_once(':')
-                && field.eq_ignore_ascii_case("host")
-            {
-                request.host = value.trim().to_owned();
-            }
-        }
-    }
-
-    /// Whether this is a request for the file of this name at this port.
-    fn asks_for(&self, name: &str, port: u16) -> bool {
-        // Another name for this machine could be one that a stranger's page has given it.
-        let is_ours = [format!("127.0.0.1:{port}"), format!("localhost:{port}")].contains(&self.host);
-        let words: Vec<&str> = self.line.split_whitespace().collect();
-        is_ours && matches!(words[..], ["GET", path, _] if path.strip_prefix('/') == Some(name))
-    }
+/// Whether this is a request for the file of this name at this port.
+fn asks_for(request: &HttpRequest, name: &str, port: u16) -> bool {
+    request.is_to_this_machine(port)
+        && request.get_path().and_then(|path| path.strip_prefix('/')) == Some(name)
 }
 
 /// The head of an answer with a body of this length, bytes.
@@ -180,6 +150,8 @@ fn url_name(file: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]
@@ -221,13 +193,11 @@ mod tests {
     fn a_request_is_for_the_file_at_this_machines_own_name_alone() {
         let request = |text: &str| HttpRequest::read(&mut text.as_bytes()).unwrap();
         let whole = request("GET /x.dat HTTP/1.1\r\nhOST:  localhost:9001 \r\nX: y\r\n\r\nbody");
-        let line = "GET /x.dat HTTP/1.1\r\n".to_owned();
-        assert_eq!(whole, HttpRequest { line, host: "localhost:9001".to_owned() });
-        assert!(whole.asks_for("x.dat", 9001));
-        assert!(!whole.asks_for("x.dat", 9002) && !whole.asks_for("y.dat", 9001));
-        assert!(!request("GET /x.dat HTTP/1.1\r\n").asks_for("x.dat", 9001), "without a host");
-        assert!(!request("POST /x.dat HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n").asks_for("x.dat", 1));
-        assert!(!request("").asks_for("", 1));
+        assert!(asks_for(&whole, "x.dat", 9001));
+        assert!(!asks_for(&whole, "x.dat", 9002) && !asks_for(&whole, "y.dat", 9001));
+        assert!(!asks_for(&request("GET /x.dat HTTP/1.1\r\n\r\n"), "x.dat", 9001), "without a host");
+        let post = request("POST /x.dat HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n");
+        assert!(!asks_for(&post, "x.dat", 1));
     }
 
     #[test]

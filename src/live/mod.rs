@@ -9,6 +9,7 @@ mod followed;
 mod kept;
 mod launches;
 mod pages;
+mod server;
 mod session;
 mod stream;
 mod trigger;
@@ -16,5 +17,6 @@ mod watch;
 mod window;
 
 pub use self::kept::{Kept, KeptError, WrittenFile};
+pub use self::server::{LiveCommand, LiveHost, LiveServer, SavedFormat};
 pub use self::session::{Live, LiveError, LiveMessage, LiveOptions};
 pub use self::trigger::{Occurrence, Trigger, TriggerError};

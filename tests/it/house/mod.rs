@@ -32,7 +32,7 @@ const CRATES: &[Crate] = &[
     Crate {
         dir: "src",
         floors: &[
-            &["markup", "progress", "statistics", "varint", "workers"],
+            &["http", "markup", "progress", "statistics", "varint", "workers"],
             &["adb", "art"],
             &["tables"],
             &["formats"],
