@@ -12,6 +12,7 @@ mod glance;
 mod host_hints;
 mod install;
 mod launch_series;
+pub mod live;
 mod method_trace;
 mod other_traces;
 mod outcome;

@@ -299,7 +299,7 @@ fn receive_stream(
 }
 
 /// The error of a recorder that has failed, in its own words.
-fn recorder_error(serial: &str, status: Option<u8>, log: &str) -> DeskError {
+pub(super) fn recorder_error(serial: &str, status: Option<u8>, log: &str) -> DeskError {
     let lines: Vec<_> = log.lines().map(|line| line.trim_start_matches("tracebridge: ")).collect();
     let message = match (lines.is_empty(), status) {
         (true, Some(status)) => format!("the recorder ended with status {status}"),
@@ -336,9 +336,9 @@ fn recording_outcome(
 /// The JSON that a recorder on a device prints, as far as the host's text needs it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct PrintedSummary {
+pub(super) struct PrintedSummary {
     #[serde(flatten)]
-    recording: RecordingSummary,
+    pub(super) recording: RecordingSummary,
     /// The start of an app that `launch` has observed.
     app_start: Option<PrintedAppStart>,
 }
@@ -353,7 +353,7 @@ struct PrintedAppStart {
 
 impl PrintedSummary {
     /// Adds the summary in lines for people.
-    fn push_to(&self, text: &mut OutcomeText) {
+    pub(super) fn push_to(&self, text: &mut OutcomeText) {
         for time in self.app_start.iter().flat_map(|start| &start.times) {
             text.push(LineKind::Figures, &format!("  {time}"));
         }

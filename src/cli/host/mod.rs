@@ -13,6 +13,7 @@ mod gate;
 mod help;
 mod info;
 mod interrupt;
+mod live;
 mod log_output;
 mod mcp;
 mod merge;
@@ -49,6 +50,7 @@ pub enum HostCommand {
     Report(report::ReportArgs),
     Open(report::OpenArgs),
     Why(why::WhyArgs),
+    Live(live::LiveFileArgs),
     Info(info::InfoArgs),
     Profile(Box<profile::ProfileArgs>),
     Dmtracedump(dmtracedump::DmtracedumpArgs),
@@ -70,6 +72,7 @@ impl HostCommand {
             HostCommand::Report(args) => report::report(args),
             HostCommand::Open(args) => report::open(args),
             HostCommand::Why(args) => why::run(args),
+            HostCommand::Live(args) => live::run(&args),
             HostCommand::Info(args) => info::run(args),
             HostCommand::Profile(args) => run_profile(*args),
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),

@@ -6,6 +6,7 @@ mod devices;
 mod flight;
 mod forwarded;
 mod launch;
+mod live;
 mod profile;
 mod record;
 mod results;
@@ -48,6 +49,7 @@ enum AdbCommand {
     Devices(devices::DevicesArgs),
     Record(Box<record::RecordArgs>),
     Launch(Box<launch::LaunchArgs>),
+    Live(Box<live::LiveArgs>),
     Profile(profile::AppProfileArgs),
     Pull(PullArgs),
     Start(Box<flight::StartArgs>),
@@ -66,6 +68,7 @@ pub fn run(args: AdbArgs) -> anyhow::Result<Exit> {
         AdbCommand::Devices(args) => devices::run(&args),
         AdbCommand::Record(args) => record::run(&args),
         AdbCommand::Launch(args) => launch::run(&args),
+        AdbCommand::Live(args) => live::run(&args),
         AdbCommand::Profile(args) => profile::run(&args),
         AdbCommand::Pull(args) => pull(&args),
         AdbCommand::Start(args) => flight::start(&args),
@@ -105,10 +108,10 @@ impl TargetArgs {
 
 /// Messages on standard error, progress bars if that is a terminal, and Ctrl-C or a signal as the wish to
 /// end.
-const TERMINAL: Terminal = Terminal;
+pub(super) const TERMINAL: Terminal = Terminal;
 
 /// See [`TERMINAL`].
-struct Terminal;
+pub(super) struct Terminal;
 
 impl UserInterface for Terminal {
     fn wants_end(&self) -> bool {

@@ -1,0 +1,356 @@
+//! A recording that is shown in browsers while it runs: its stream comes in, batches go out, and the commands
+//! of the pages are carried out.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{LiveRequest, capture_of_occurrence, write_occurrence};
+use crate::desk::error::DeskError;
+use crate::desk::output_names::numbered;
+use crate::live::{
+    Kept, Live, LiveCommand, LiveHost, LiveMessage, LiveOptions, LiveServer, Occurrence, SavedFormat,
+};
+
+/// Time between two batches.
+const BATCH_INTERVAL: Duration = Duration::from_millis(100);
+/// A recorder that sends nothing for so long is told to be gone, until it sends again.
+const SILENT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long browsers have at the end to take what they were sent.
+const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time between two looks for the end while no command comes.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What a page may do to the recording.
+pub(super) trait LiveControls: Sync {
+    /// The categories that there are: objects with `name`, `description` and `on`.
+    fn categories(&self) -> Vec<Value>;
+
+    /// The names of the commands that work here.
+    fn can(&self) -> Vec<&'static str>;
+
+    /// Writes a marker into the recording.
+    fn mark(&self, name: &str) -> Result<(), String>;
+
+    /// Switches categories.
+    fn switch(&self, on: &[String], off: &[String]) -> Result<(), String>;
+}
+
+/// A recording and its server.
+pub(super) struct LiveView<'r> {
+    request: &'r LiveRequest,
+    /// The path of saved files, without the number that makes it free.
+    output: PathBuf,
+    serial: String,
+    live: Arc<Mutex<Live>>,
+    server: LiveServer,
+    commands: Mutex<Receiver<LiveCommand>>,
+    /// The time of the last bytes, and whether the pages were told of a silence since then.
+    arrival: Mutex<Arrival>,
+    occurrences: Mutex<Vec<Occurrence>>,
+    written: Mutex<Vec<PathBuf>>,
+    gaps: Mutex<u64>,
+    wants_end: AtomicBool,
+    is_over: AtomicBool,
+}
+
+struct Arrival {
+    last: Instant,
+    state: &'static str,
+    clock: Option<&'static str>,
+}
+
+/// The server's way to the recording.
+struct ViewHost {
+    live: Arc<Mutex<Live>>,
+    commands: Mutex<Sender<LiveCommand>>,
+}
+
+impl LiveHost for ViewHost {
+    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, String> {
+        let kept = lock(&self.live).kept();
+        let kept = match (from, to) {
+            (None, None) => kept,
+            (from, to) => kept.between(from.unwrap_or(0), to.unwrap_or(u64::MAX)),
+        };
+        kept.page().map_err(|error| error.to_string())
+    }
+
+    fn command(&self, command: LiveCommand) {
+        let _ = lock(&self.commands).send(command);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'r> LiveView<'r> {
+    /// Begins to serve a recording of which nothing has come yet.
+    pub(super) fn start(
+        request: &'r LiveRequest,
+        output: &Path,
+        serial: &str,
+    ) -> Result<LiveView<'r>, DeskError> {
+        let live = Live::new(LiveOptions {
+            keep: request.keep,
+            app: request.app.clone(),
+            triggers: request.triggers.clone(),
+            title: serial.to_owned(),
+        });
+        let live = Arc::new(Mutex::new(live));
+        let (sender, commands) = channel();
+        let host = Arc::new(ViewHost { live: live.clone(), commands: Mutex::new(sender) });
+        let server = LiveServer::start(request.port, request.keep, host).map_err(|source| {
+            DeskError::LocalFile { path: format!("port {} of this machine", request.port), source }
+        })?;
+        let arrival = Arrival { last: Instant::now(), state: "waiting", clock: None };
+        let view = LiveView {
+            request,
+            output: request.output_dir.join(output),
+            serial: serial.to_owned(),
+            live,
+            server,
+            commands: Mutex::new(commands),
+            arrival: Mutex::new(arrival),
+            occurrences: Mutex::default(),
+            written: Mutex::default(),
+            gaps: Mutex::default(),
+            wants_end: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+        };
+        view.tell_state("waiting", "the recording begins");
+        Ok(view)
+    }
+
+    /// The address of the page.
+    pub(super) fn address(&self) -> String {
+        self.server.address()
+    }
+
+    /// Whether a page or a condition has ended the recording.
+    pub(super) fn wants_end(&self) -> bool {
+        self.wants_end.load(Ordering::Relaxed)
+    }
+
+    /// The files that were written.
+    pub(super) fn written(&self) -> Vec<PathBuf> {
+        lock(&self.written).clone()
+    }
+
+    /// Whether the stream has said that it is complete.
+    pub(super) fn has_ended(&self) -> bool {
+        lock(&self.live).is_ended()
+    }
+
+    /// How often the connection was lost.
+    pub(super) fn gaps(&self) -> u64 {
+        *lock(&self.gaps)
+    }
+
+    /// Tells that the connection is lost. The next bytes are the begin of a new stream.
+    pub(super) fn lose_connection(&self, text: &str) {
+        *lock(&self.gaps) += 1;
+        lock(&self.live).connection_lost(text);
+        self.tell_state("no-connection", text);
+    }
+
+    /// Has `source` write the bytes of the stream, and serves them until it returns.
+    pub(super) fn run<T>(&self, controls: &dyn LiveControls, source: impl FnOnce(&mut dyn Write) -> T) -> T {
+        self.hello(controls.can(), Vec::new());
+        let result = std::thread::scope(|scope| {
+            let _end = EndOnDrop(&self.is_over);
+            scope.spawn(|| self.send_batches(controls));
+            scope.spawn(|| {
+                self.hello(controls.can(), controls.categories());
+                self.carry_out_commands(controls);
+            });
+            source(&mut Feed(self))
+        });
+        let messages = lock(&self.live).batch(true);
+        self.send(messages);
+        self.write_occurrences(true);
+        result
+    }
+
+    /// Tells the pages that nothing more comes, and lets them take what they were sent.
+    pub(super) fn finish(self, text: &str) {
+        self.tell_state("ended", text);
+        self.server.finish(LAST_MESSAGES_TIMEOUT);
+    }
+
+    fn hello(&self, can: Vec<&str>, categories: Vec<Value>) {
+        let clock = lock(&self.live).clock();
+        lock(&self.arrival).clock = clock;
+        let hello = json!({
+            "kind": "hello",
+            "title": self.request.title.as_deref().unwrap_or(&self.serial),
+            "serial": self.serial,
+            "app": self.request.app,
+            "keep_s": self.request.keep.as_secs(),
+            "clock": clock.unwrap_or("boot"),
+            "categories": categories,
+            "can": can,
+        });
+        self.server.send_text(&hello.to_string());
+    }
+
+    fn tell(&self, message: &Value) {
+        self.server.send_text(&message.to_string());
+    }
+
+    fn tell_error(&self, text: &str) {
+        self.tell(&json!({ "kind": "error", "text": text }));
+    }
+
+    fn tell_state(&self, state: &'static str, text: &str) {
+        lock(&self.arrival).state = state;
+        self.tell(&json!({ "kind": "state", "state": state, "text": text }));
+    }
+
+    fn send_batches(&self, controls: &dyn LiveControls) {
+        let mut next = Instant::now();
+        while !self.is_over.load(Ordering::Relaxed) {
+            next += BATCH_INTERVAL;
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            next = next.max(Instant::now().checked_sub(BATCH_INTERVAL).unwrap_or(next));
+            let messages = lock(&self.live).batch(false);
+            self.send(messages);
+            let (is_silent, state) = {
+                let arrival = lock(&self.arrival);
+                (arrival.last.elapsed() > SILENT_TIMEOUT, arrival.state)
+            };
+            if is_silent && state == "recording" && controls.can().contains(&"mark") {
+                self.tell_state("no-connection", "the recorder sends nothing");
+            }
+        }
+    }
+
+    fn send(&self, messages: Vec<LiveMessage>) {
+        for message in messages {
+            match message {
+                LiveMessage::Batch(batch) => self.server.send_batch(batch),
+                LiveMessage::Text(text) => self.server.send_text(&text),
+                LiveMessage::Triggered(occurrence) => lock(&self.occurrences).push(occurrence),
+            }
+        }
+    }
+
+    /// Carries the commands of the pages out, and writes the files of conditions that were met.
+    fn carry_out_commands(&self, controls: &dyn LiveControls) {
+        let commands = lock(&self.commands);
+        while !self.is_over.load(Ordering::Relaxed) {
+            match commands.recv_timeout(POLL_INTERVAL) {
+                Ok(LiveCommand::Mark { name }) => match controls.mark(&name) {
+                    Ok(()) => {
+                        let at = lock(&self.live).kept().extent().map_or(0, |(_, end)| end);
+                        self.tell(&json!({ "kind": "mark", "name": name, "at_ns": at }));
+                    }
+                    Err(error) => self.tell_error(&error),
+                },
+                Ok(LiveCommand::Save { format }) => match self.save(format) {
+                    Ok(path) => {
+                        self.tell(&json!({ "kind": "saved", "path": path.display().to_string() }));
+                        lock(&self.written).push(path);
+                    }
+                    Err(error) => self.tell_error(&error),
+                },
+                Ok(LiveCommand::Categories { on, off }) => match controls.switch(&on, &off) {
+                    Ok(()) => self.hello(controls.can(), controls.categories()),
+                    Err(error) => self.tell_error(&error),
+                },
+                Ok(LiveCommand::Stop {}) => self.wants_end.store(true, Ordering::Relaxed),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            self.write_occurrences(false);
+            if lock(&self.arrival).clock.is_none() && lock(&self.live).clock().is_some() {
+                self.hello(controls.can(), controls.categories());
+            }
+        }
+    }
+
+    /// Writes what is kept into a file whose name is still free.
+    fn save(&self, format: SavedFormat) -> Result<PathBuf, String> {
+        let kept = lock(&self.live).kept();
+        let path = free(&self.output.with_extension(format.ending()));
+        self.write(&kept, &path).map(|()| path)
+    }
+
+    fn write(&self, kept: &Kept, path: &Path) -> Result<(), String> {
+        kept.write(path, None).map(drop).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Writes a file for each condition that was met, once the time behind it has been recorded.
+    fn write_occurrences(&self, is_last: bool) {
+        let kept = lock(&self.live).kept();
+        let end = kept.extent().map_or(0, |(_, end)| end);
+        let after = self.request.after.as_nanos() as u64;
+        let is_due = |one: &Occurrence| is_last || one.at_ns.saturating_add(after) <= end;
+        let due: Vec<Occurrence> = {
+            let mut waiting = lock(&self.occurrences);
+            let (due, rest) = std::mem::take(&mut *waiting).into_iter().partition(is_due);
+            *waiting = rest;
+            due
+        };
+        for one in due {
+            let path = free(&capture_of_occurrence(&self.output, &one));
+            let part = kept.between(
+                one.at_ns.saturating_sub(self.request.before.as_nanos() as u64),
+                one.at_ns.saturating_add(after),
+            );
+            match write_occurrence(&part, &one, &path) {
+                Ok(()) => {
+                    self.tell(&json!({
+                        "kind": "triggered", "path": path.display().to_string(), "text": one.text, "at_ns": one.at_ns
+                    }));
+                    lock(&self.written).push(path);
+                }
+                Err(error) => self.tell_error(&error),
+            }
+            if self.request.stops {
+                self.wants_end.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The path, or the path with a number, that no file has.
+fn free(path: &Path) -> PathBuf {
+    numbered(path, 2).find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| path.to_owned())
+}
+
+/// Ends the threads of a view, however its source ends.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Hands the bytes of a stream to a view.
+struct Feed<'v, 'r>(&'v LiveView<'r>);
+
+impl Write for Feed<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fed = lock(&self.0.live).feed(bytes);
+        fed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        let mut arrival = lock(&self.0.arrival);
+        arrival.last = Instant::now();
+        let is_back = arrival.state != "recording";
+        drop(arrival);
+        if is_back {
+            self.0.tell_state("recording", "");
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
