@@ -54,6 +54,8 @@ pub fn main() -> ExitCode {
     if args.len() <= 1 && io::stdout().is_terminal() {
         return finish(Ok(host::greet()));
     }
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let words = args.clone();
     let parsed = host::command_line().try_get_matches_from(args);
     let cli = match parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,
@@ -66,6 +68,8 @@ pub fn main() -> ExitCode {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     cli.flags.apply();
     finish(match cli.command {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        Command::Device(command) if command.is_shown() => host::show_recording(&words),
         #[cfg(any(target_os = "linux", target_os = "android"))]
         Command::Device(command) => command.run(),
         Command::Host(command) => command.run(),

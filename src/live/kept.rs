@@ -131,8 +131,10 @@ impl Kept {
     pub fn write(&self, path: &Path, format: Option<&str>) -> Result<WrittenFile, KeptError> {
         let is_dat = match format {
             Some(name) => name == DAT,
-            None => OutputFormat::of_path(path).is_some_and(|format| format.name == DAT)
-                && path.extension().is_none_or(|ending| ending != "gz"),
+            None => {
+                OutputFormat::of_path(path).is_some_and(|format| format.name == DAT)
+                    && path.extension().is_none_or(|ending| ending != "gz")
+            }
         };
         if is_dat { self.copy(path) } else { self.convert(path, format) }
     }

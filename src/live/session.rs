@@ -377,7 +377,9 @@ impl LiveRecording {
         }
         if self.pages.is_over_limit && !std::mem::replace(&mut self.is_limit_told, true) {
             let limit = MAX_KEPT_BYTES >> 20;
-            self.note(&format!("more than {limit} MiB in the time that is kept: the oldest pages are dropped"));
+            self.note(&format!(
+                "more than {limit} MiB in the time that is kept: the oldest pages are dropped"
+            ));
         }
     }
 }

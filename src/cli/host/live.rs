@@ -12,8 +12,10 @@ use crate::cli::exit::{UsageError, message};
 use crate::cli::host::interrupt;
 use crate::cli::units;
 use crate::console::{complain, say};
-use crate::desk::Completeness;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use crate::desk::live::follow_recorder;
 use crate::desk::live::{LiveRequest, follow_file};
+use crate::desk::{Completeness, DeskError, DeviceOutcome};
 use crate::live::Trigger;
 
 /// Show a recording in the browser while it grows
@@ -35,6 +37,9 @@ pub struct LiveFileArgs {
     #[arg(short, long, value_name = "APP")]
     app: Option<String>,
 }
+
+/// The time that is kept where none is given.
+const DEFAULT_KEEP: Duration = Duration::from_secs(60);
 
 /// How a live page is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -82,6 +87,21 @@ fn kept_time(text: &str) -> Result<Duration, String> {
     if is_kept { Ok(time) } else { Err("1s to 1h can be kept".to_owned()) }
 }
 
+impl Default for LivePageArgs {
+    fn default() -> LivePageArgs {
+        LivePageArgs {
+            keep: DEFAULT_KEEP,
+            port: 0,
+            open: OpenArg::Browser,
+            until: Vec::new(),
+            before: Duration::ZERO,
+            after: Duration::ZERO,
+            stop: false,
+            output_dir: PathBuf::from("."),
+        }
+    }
+}
+
 impl LivePageArgs {
     /// A request without anything to record.
     pub(super) fn request(&self) -> LiveRequest {
@@ -118,6 +138,31 @@ pub fn run(args: &LiveFileArgs) -> anyhow::Result<Exit> {
     interrupt::hold_first();
     let name = args.file.display().to_string();
     let outcome = follow_file(&args.file, &request, &TERMINAL, &|address| args.page.show(&name, address));
+    print(outcome)
+}
+
+/// Runs `record --live` of this machine: `words` is the command line.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn show_recording(words: &[std::ffi::OsString]) -> anyhow::Result<Exit> {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    interrupt::watch();
+    let page = LivePageArgs::default();
+    // The child has these of its own.
+    let words = words.iter().skip(1).filter_map(|word| word.to_str());
+    let args =
+        words.filter(|word| !["record", "--live", "--json"].contains(word)).map(str::to_owned).collect();
+    let request = LiveRequest { args, ..page.request() };
+    interrupt::hold_first();
+    let end = |pid: u32| {
+        let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGINT);
+    };
+    print(follow_recorder(&request, &TERMINAL, &end, &|address| page.show("this machine", address)))
+}
+
+/// Prints the outcome of a recording that was shown.
+fn print(outcome: Result<DeviceOutcome, DeskError>) -> anyhow::Result<Exit> {
     let outcome = outcome.map_err(|error| {
         if error.is_usage() { UsageError::from(error.to_string()).into() } else { anyhow::Error::from(error) }
     })?;

@@ -25,6 +25,8 @@ mod usage_error;
 mod version;
 mod why;
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use live::show_recording;
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};

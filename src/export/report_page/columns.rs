@@ -124,10 +124,12 @@ impl TimeColumn {
     /// The times, ns.
     fn all(&self) -> impl Iterator<Item = u64> {
         let deltas = varint::all(&self.deltas);
-        let times = |first| std::iter::once(0).chain(deltas).scan(first, |ts, delta| {
-            *ts += delta;
-            Some(*ts)
-        });
+        let times = |first| {
+            std::iter::once(0).chain(deltas).scan(first, |ts, delta| {
+                *ts += delta;
+                Some(*ts)
+            })
+        };
         self.first().map(times).into_iter().flatten()
     }
 
@@ -477,7 +479,8 @@ impl StateColumns {
     /// Takes all states out.
     pub fn take(&mut self) -> Vec<StateItem> {
         let taken = std::mem::take(self);
-        let numbers = varint::all(&taken.durations).zip(varint::all(&taken.states)).zip(varint::all(&taken.cpus));
+        let numbers =
+            varint::all(&taken.durations).zip(varint::all(&taken.states)).zip(varint::all(&taken.cpus));
         let item = |((start, ((length, state), cpu)), waker): ((u64, ((u64, u64), u64)), &Tid)| StateItem {
             span: Span { start, end: start.saturating_add(length), open: false },
             state: state as u32,

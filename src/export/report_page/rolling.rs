@@ -243,7 +243,11 @@ impl Roll<'_> {
     }
 
     /// Parts the slices of a thread or a CPU into those of the batch and columns with those that are open.
-    fn part_open(&mut self, items: Vec<SpanItem>, most: usize) -> (RolledItems<RolledSlice>, Option<SpanColumns>) {
+    fn part_open(
+        &mut self,
+        items: Vec<SpanItem>,
+        most: usize,
+    ) -> (RolledItems<RolledSlice>, Option<SpanColumns>) {
         let (mut open, mut ended): (Vec<SpanItem>, Vec<SpanItem>) =
             items.into_iter().partition(|item| item.is_open);
         let surplus = open.len().saturating_sub(most);
@@ -291,7 +295,9 @@ impl Roll<'_> {
         let running = self.open.running().find(|(of, ..)| *of == cpu);
         let now = running.map(|(_, tid, since)| {
             let name = self.people.tasks.thread_name(tid);
-            let label = self.strings.id(if name.is_empty() { format!("thread {tid}") } else { name.into() }.as_bytes());
+            let label = self
+                .strings
+                .id(if name.is_empty() { format!("thread {tid}") } else { name.into() }.as_bytes());
             SpanItem {
                 start: since,
                 end: self.times.to.max(since),
@@ -320,7 +326,10 @@ impl Roll<'_> {
         ];
         let levels = items.iter().map(|(item, _)| item.depth + 1).max().unwrap_or(0);
         let offset = self.columns.len();
-        push_differences(&mut self.columns, items.iter().map(|(item, _)| item.start.wrapping_sub(self.times.start)));
+        push_differences(
+            &mut self.columns,
+            items.iter().map(|(item, _)| item.start.wrapping_sub(self.times.start)),
+        );
         push_all(&mut self.columns, items.iter().map(|(item, _)| item.end.saturating_sub(item.start)));
         push_differences(&mut self.columns, items.iter().map(|(item, _)| item.depth as u64));
         push_all(&mut self.columns, items.iter().map(|(item, _)| item.label.into()));
@@ -368,7 +377,10 @@ impl Roll<'_> {
         let mut names = vec![ColumnName::new("start", encoding::ZIGZAG_DELTA)];
         names.extend(["duration", "state", "cpu", "waker"].map(varint));
         let offset = self.columns.len();
-        push_differences(&mut self.columns, items.iter().map(|item| item.span.start.wrapping_sub(self.times.start)));
+        push_differences(
+            &mut self.columns,
+            items.iter().map(|item| item.span.start.wrapping_sub(self.times.start)),
+        );
         push_all(&mut self.columns, items.iter().map(|item| item.span.end.saturating_sub(item.span.start)));
         push_all(&mut self.columns, items.iter().map(|item| item.state.into()));
         push_all(&mut self.columns, items.iter().map(|item| item.cpu));

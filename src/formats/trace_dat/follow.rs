@@ -46,14 +46,7 @@ impl FollowedDat {
         let dat = TraceDat::open(head)?.into_followed();
         let state = ReadState::new(&dat);
         let cpus = (0..cpus).map(|cpu| PageQueue::new(Cpu(cpu), dat.layout)).collect();
-        Ok(FollowedDat {
-            dat,
-            state,
-            cpus,
-            next: NextRecords::new(),
-            has_told_head: false,
-            pending_bytes: 0,
-        })
+        Ok(FollowedDat { dat, state, cpus, next: NextRecords::new(), has_told_head: false, pending_bytes: 0 })
     }
 
     /// Takes a later version of the head: the names of threads in it are pushed.

@@ -70,7 +70,9 @@ impl PagePosition {
     /// Moves to the next record of the page. Returns `false` behind the last one.
     #[inline]
     pub fn advance(&mut self, bytes: &[u8]) -> bool {
-        let Some(span) = self.cursor.next(&bytes[self.data.clone()], self.layout.endian) else { return false };
+        let Some(span) = self.cursor.next(&bytes[self.data.clone()], self.layout.endian) else {
+            return false;
+        };
         self.span = span;
         true
     }

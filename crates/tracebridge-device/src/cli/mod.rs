@@ -85,6 +85,11 @@ pub enum DeviceCommand {
 }
 
 impl DeviceCommand {
+    /// Whether this is a recording that is to be shown here while it runs (`record --live`).
+    pub fn is_shown(&self) -> bool {
+        matches!(self, DeviceCommand::Record(args) if args.is_shown())
+    }
+
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<Exit> {
         match self {

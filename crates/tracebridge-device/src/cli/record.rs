@@ -22,6 +22,9 @@ use crate::record::tracefs_config::FunctionTracing;
 use crate::step_log;
 use crate::trace_dat::recording_summary::RecordingSummary;
 
+/// The output where none is named.
+const DEFAULT_OUTPUT: &str = "trace.dat";
+
 /// How long a reader that takes nothing has for the summary.
 const PRINT_TIMEOUT: Duration = Duration::from_millis(300);
 
@@ -40,10 +43,10 @@ pub struct RecordArgs {
     #[command(flatten)]
     selection: RecordSelection,
     /// Where the capture goes; - is a stream on stdout, for `tracebridge convert` on the host
-    #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_OUTPUT)]
     output: PathBuf,
     /// Read all CPUs every 50 ms and say so in the stream, for `tracebridge adb live` and `live`, which show
-    /// the events while they come. Needs -o -
+    /// the events while they come: give -o -. Without -o, the program for Linux shows them itself
     #[arg(long, conflicts_with_all = ["mode", "max_size"])]
     live: bool,
     #[command(flatten)]
@@ -110,6 +113,13 @@ impl CaptureArgs {
             ));
         }
         Ok(self.contents.compress)
+    }
+}
+
+impl RecordArgs {
+    /// Whether the recording is to be shown here while it runs, which only the host's program can do.
+    pub fn is_shown(&self) -> bool {
+        self.live && self.output == Path::new(DEFAULT_OUTPUT)
     }
 }
 
