@@ -113,6 +113,8 @@ export class Store {
   place: (() => Place) | null = null;
   /** The place to begin with. */
   firstPlace: Place | null = null;
+  /** The text of the page that shows, where it is not the document's own: the kept part of a recording that runs. */
+  pageText: string | null = null;
   private readonly listeners = new Set<(state: State, changed: Set<keyof State>) => void>();
 
   constructor(private current: State) {}

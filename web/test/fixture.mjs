@@ -14,7 +14,7 @@ const TEMPLATE = fileURLToPath(new URL("../../src/export/report_page/page.html",
 const BLOCK_BYTES = 4 << 20;
 
 /** A byte buffer that grows. */
-class Bytes {
+export class Bytes {
   constructor() {
     this.buffer = Buffer.alloc(1 << 16);
     this.length = 0;
@@ -49,7 +49,7 @@ class Bytes {
 
 const zigzag = (value) => (value < 0 ? -2 * value - 1 : 2 * value);
 
-function writeColumn(bytes, encoding, values) {
+export function writeColumn(bytes, encoding, values) {
   let before = 0;
   for (const value of values) {
     if (encoding === "varint") bytes.varint(value);

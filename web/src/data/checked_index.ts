@@ -9,21 +9,21 @@ const MAX_ITEMS = 40_000_000;
 const MAX_DEPTH = 65_537;
 const KINDS = ["slices", "calls", "states", "instants", "counter", "losses", "causes", "arrows"];
 
-type Json = Record<string, unknown>;
+export type Json = Record<string, unknown>;
 
 function need(isSo: boolean, what: string): asserts isSo {
   if (!isSo) throw new Error(`The trace data of this page is damaged, or none of tracebridge's: ${what}.`);
 }
 
-const isObject = (value: unknown): value is Json =>
+export const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-const isText = (value: unknown): value is string => typeof value === "string";
-const isNumber = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-const isIndex = (value: unknown, length: number) => value === null || (isCount(value) && value < length);
-const orNull = (value: unknown, is: (value: unknown) => boolean) => value === null || is(value);
+export const isText = (value: unknown): value is string => typeof value === "string";
+export const isNumber = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+export const isIndex = (value: unknown, length: number) => value === null || (isCount(value) && value < length);
+export const orNull = (value: unknown, is: (value: unknown) => boolean) => value === null || is(value);
 const isClock = (value: unknown) => isText(value) && /^\d{1,20}$/.test(value);
-const isListOf = <T>(value: unknown, is: (one: unknown) => one is T): value is T[] =>
+export const isListOf = <T>(value: unknown, is: (one: unknown) => one is T): value is T[] =>
   Array.isArray(value) && value.every(is);
 
 /** The index, when everything in it is what docs/report-format.md says. */
@@ -87,7 +87,8 @@ export function checkedIndex(index: unknown): TraceIndex {
   };
 }
 
-function isTrack(track: Json): boolean {
+/** Whether a track is as the format says, but for its owner. */
+export function isTrack(track: Json): boolean {
   const { columns } = track;
   return (
     KINDS.includes(track.kind as string)

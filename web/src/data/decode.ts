@@ -11,8 +11,11 @@ export async function decodeBlock(text: string, tracks: TrackInfo[], limit: numb
   return tracks.map((track) => decodeTrack(track, bytes));
 }
 
+/** The facts of a track that decoding needs. */
+export type Decodable = Pick<TrackInfo, "kind" | "name" | "count" | "offset" | "columns">;
+
 /** Reads the columns in the order in which they lie in the block, each into the array that its values need. */
-function decodeTrack(track: TrackInfo, bytes: Uint8Array): TrackColumns {
+export function decodeTrack(track: Decodable, bytes: Uint8Array): TrackColumns {
   const reader = new ColumnReader(bytes, track.offset);
   // A value has at least one byte, so that a damaged count cannot ask for more memory than the page has
   // bytes.

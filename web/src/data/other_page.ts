@@ -15,7 +15,11 @@ export async function readOtherPage(file: File): Promise<{ directory: Directory;
   return parseOtherPage(await file.text());
 }
 
-export function parseOtherPage(text: string): { directory: Directory; blocks: Blocks } {
+/** The same of a page's text; no block of it may have more than `limit` bytes. */
+export function parseOtherPage(
+  text: string,
+  limit: number | null = MAX_BLOCK_BYTES,
+): { directory: Directory; blocks: Blocks } {
   const begin = `<script type="application/json" id="${DIRECTORY_ID}">`;
   const at = text.indexOf(begin);
   const blocks = blocksOf(text);
@@ -42,7 +46,7 @@ export function parseOtherPage(text: string): { directory: Directory; blocks: Bl
     && traces.length > 0
     && traces.every((one: { index?: unknown } | null) => Number.isSafeInteger(one?.index));
   if (!isDirectory) throw new Error("its directory names no trace");
-  return { directory, blocks: new Blocks(blocks, MAX_BLOCK_BYTES) };
+  return { directory, blocks: new Blocks(blocks, limit) };
 }
 
 /** Where the blocks lie in the text of a page: before the directory, or behind it. */

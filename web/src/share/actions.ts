@@ -6,7 +6,7 @@ import { toFragment } from "../ui/fragment";
 import { fileStem, saveFile } from "../ui/save_file";
 import { bytesText, countText } from "../ui/text";
 import { pngOf, svgOf } from "./picture_file";
-import { copyOf } from "./saved_copy";
+import { copyOf, copyOfText } from "./saved_copy";
 
 /** Mail and chat programs cut links that are longer. */
 const LONG_LINK_CHARS = 2000;
@@ -39,7 +39,8 @@ export async function copyLink(store: Store, first: Panel): Promise<Outcome> {
 }
 
 export function saveCopy(store: Store, first: Panel): Outcome {
-  const file = copyOf(document, toFragment(store.state, first, store.place?.()));
+  const fragment = toFragment(store.state, first, store.place?.());
+  const file = store.pageText === null ? copyOf(document, fragment) : copyOfText(store.pageText, fragment);
   const { name, trace, traces } = store.state;
   saveFile(`${fileStem(name || trace.index.title)}.html`, file);
   const foreign = traces.some(({ isDropped }) => isDropped)

@@ -27,7 +27,6 @@ export function copyOf(page: Document, fragment: string): Blob {
   if (!ownScript) throw new Error("This browser does not tell the page its own script.");
   const policy = page.querySelector('meta[http-equiv="Content-Security-Policy"]')?.outerHTML ?? "";
   const style = page.head.querySelector("style")?.textContent ?? "";
-  const saved = JSON.stringify({ fragment }).replaceAll("<", "\\u003c");
   const parts: string[] = [
     '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
     policy,
@@ -40,7 +39,18 @@ export function copyOf(page: Document, fragment: string): Blob {
     if (node instanceof Comment && node.data.startsWith(BLOCK_PREFIX)) parts.push(COMMENT_BEGIN, node.data, "-->\n");
     else if (node instanceof Element && node.matches(OWN)) parts.push(node.outerHTML, "\n");
   }
-  parts.push(`<script type="application/json" id="${SAVED_ID}">${saved}</script>\n`);
+  parts.push(savedElement(fragment));
   parts.push("<script>", ownScript, "</script>\n</body>\n</html>\n");
   return new Blob(parts, { type: "text/html" });
+}
+
+/** A page of which there is the text, as a file that opens with `fragment`. */
+export function copyOfText(page: string, fragment: string): Blob {
+  const end = page.lastIndexOf("</body>");
+  return new Blob([page.slice(0, end), savedElement(fragment), page.slice(end)], { type: "text/html" });
+}
+
+function savedElement(fragment: string): string {
+  const saved = JSON.stringify({ fragment }).replaceAll("<", "\\u003c");
+  return `<script type="application/json" id="${SAVED_ID}">${saved}</script>\n`;
 }

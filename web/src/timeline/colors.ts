@@ -89,6 +89,16 @@ const PACKED_SHADES = SHADES.map(packRgb);
 /** The fill of rank `rank`. */
 const fill = (rank: number): Rgb => SHADES[rank % SHADES.length];
 
+/** Names that differ in their numbers alone have one colour: that of this text. */
+export const bareName = (name: string): string => name.slice(0, 200).replace(/\d+/g, "#");
+
+/** A colour for a name where nobody knows yet how much time each name takes: the same one every time. */
+export function colorOfName(name: string): number {
+  let hash = 0;
+  for (const letter of bareName(name)) hash = (Math.imul(hash, 31) + (letter.codePointAt(0) ?? 0)) >>> 0;
+  return PACKED_SHADES[hash % PACKED_SHADES.length];
+}
+
 /**
  * Deals a colour to each key: the keys with the largest totals get the fills in turn, from number `first` on.
  */
@@ -102,19 +112,26 @@ export function deal(totals: Float64Array, first = 0): Uint32Array {
 
 /** A colour per thread index + 1: that of its process, a little lighter or darker by thread. */
 export function threadColors(threads: { process: number | null; name: string }[]): Uint32Array {
-  const colors = new Uint32Array(threads.length + 1).fill(packRgb([170, 170, 170]));
+  const colors = new Uint32Array(threads.length + 1).fill(UNKNOWN_THREAD);
   const ranks = new Map<number | string, [number, number]>();
   threads.forEach(({ process, name }, i) => {
     // Where the process is not known, threads of one name have one colour.
     const owner = process ?? name;
     const rank = ranks.get(owner) ?? [ranks.size, 0];
     ranks.set(owner, [rank[0], rank[1] + 1]);
-    const base = fill(rank[0]);
-    const shade = rank[1] % 4;
-    colors[i + 1] = packRgb(blend(base, shade % 2 ? [255, 255, 255] : [0, 0, 0], 0.08 * shade));
+    colors[i + 1] = threadColor(rank[0], rank[1]);
   });
   return colors;
 }
+
+/** The colour of a thread, by the rank of its process and its own rank there. */
+export function threadColor(process: number, thread: number): number {
+  const shade = thread % 4;
+  return packRgb(blend(fill(process), shade % 2 ? [255, 255, 255] : [0, 0, 0], 0.08 * shade));
+}
+
+/** The colour of a thread that is not known. */
+export const UNKNOWN_THREAD = packRgb([170, 170, 170]);
 
 /** The same colours, faded into the background: what does not match a search. */
 export function faded(colors: Uint32Array, theme: Theme): Uint32Array {

@@ -6,6 +6,7 @@ import { visibleName } from "../ui/text";
 import { context2d, type Surface } from "./canvas";
 import { INK, mix, pack, type Theme } from "./colors";
 import { drawCounter } from "./counter";
+import { Hatching } from "./hatching";
 import type { Intervals } from "./intervals";
 import type { Layout, Scale } from "./layout";
 import type { Marks } from "./marks";
@@ -31,7 +32,8 @@ export interface Scene {
   selection: Selection | null;
 }
 
-const FONT = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
+/** The font of what is drawn. */
+export const FONT = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 /** Intervals narrower than this have no text. */
 const MIN_TEXT_PX = 22;
 /** VSYNC lines closer than this are not drawn. */
@@ -59,8 +61,7 @@ export class Drawing {
   private line = new Uint32Array(0);
   private readonly widths = new Map<string, number>();
   private readonly visible = new Map<string, string>();
-  private hatch: CanvasPattern | null = null;
-  private hatchColor = "";
+  private readonly hatching = new Hatching();
   /** Above this, CSS pixels, nothing of the current row is drawn. */
   private top = 0;
 
@@ -275,7 +276,7 @@ export class Drawing {
     const { context } = this;
     const height = row.height - 1;
     context.globalAlpha = row.thread === null ? 1 : THREAD_HATCHING_ALPHA;
-    context.fillStyle = this.hatching(theme.danger);
+    context.fillStyle = this.hatching.of(context, theme.danger);
     let drawn = -1;
     for (let i = periods.after(scale.from); i < periods.count; i++) {
       const x0 = Math.max((periods.start[i] - scale.from) / scale.quantum, drawn, 0);
@@ -285,22 +286,5 @@ export class Drawing {
       drawn = x1;
     }
     context.globalAlpha = 1;
-  }
-
-  private hatching(color: string): CanvasPattern | string {
-    if (this.hatch && this.hatchColor === color) return this.hatch;
-    const tile = document.createElement("canvas");
-    tile.width = tile.height = 8;
-    const pen = context2d(tile);
-    pen.strokeStyle = color;
-    pen.lineWidth = 1.5;
-    for (const x of [-8, 0, 8]) {
-      pen.moveTo(x, 8);
-      pen.lineTo(x + 8, 0);
-    }
-    pen.stroke();
-    this.hatchColor = color;
-    this.hatch = this.context.createPattern(tile, "repeat");
-    return this.hatch ?? color;
   }
 }

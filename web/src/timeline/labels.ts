@@ -5,6 +5,9 @@ import { visibleName } from "../ui/text";
 import type { Layout } from "./layout";
 import type { Row } from "./rows";
 
+/** Where the rows of a picture lie. */
+export type RowsInView = Pick<Layout, "rowsInView" | "inPicture" | "pinnedHeight">;
+
 interface Label {
   row: Row;
   element: HTMLElement;
@@ -42,12 +45,13 @@ export class Labels {
     private readonly parent: HTMLElement,
     private readonly onToggle: (row: Row) => void,
     private readonly onThread: (thread: number) => void,
-    private readonly onChoose: (row: Row, list: "pinned" | "hidden") => void,
+    /** Pins and hides rows; null: these cannot be pinned or hidden. */
+    private readonly onChoose: ((row: Row, list: "pinned" | "hidden") => void) | null,
     private readonly choice: () => RowChoice,
   ) {}
 
   /** Shows the labels of the rows in view; moves those that are shown already. */
-  update(layout: Layout, scrolled: number, height: number, thread: number | null): void {
+  update(layout: RowsInView, scrolled: number, height: number, thread: number | null): void {
     const rows = layout.rowsInView(scrolled, height);
     const isSame = rows.length === this.shown.length && rows.every((row, n) => row === this.shown[n].row);
     if (!isSame) {
@@ -110,18 +114,19 @@ export class Labels {
         element.append(button);
       } else element.append(name, detail);
     }
-    if (row.kind !== "more") element.append(this.tools(row, text));
+    const { onChoose } = this;
+    if (onChoose && row.kind !== "more") element.append(this.tools(row, text, onChoose));
     element.title = row.detail ? `${text} · ${detail.textContent}` : text;
     return element;
   }
 
   /** The buttons that pin and hide a row; they show where the pointer or the focus is. */
-  private tools(row: Row, text: string): HTMLElement {
+  private tools(row: Row, text: string, onChoose: (row: Row, list: "pinned" | "hidden") => void): HTMLElement {
     const tools = document.createElement("span");
     tools.className = "tl-tools";
     const isPinned = this.choice().pinned.includes(row.id);
     const add = (sign: string, title: string, list: "pinned" | "hidden") => {
-      const button = this.button(() => this.onChoose(row, list));
+      const button = this.button(() => onChoose(row, list));
       button.textContent = sign;
       button.title = title;
       button.setAttribute("aria-label", `${title}: ${text}`);

@@ -4,6 +4,7 @@
 import { hasSpans, isFrames, type SpanTrack, type Trace, type Track } from "../data/trace";
 import { FLAG_LATE, type LossColumns } from "../data/track_columns";
 import {
+  bareName,
   deal,
   faded,
   LATE_FRAME,
@@ -241,7 +242,7 @@ export class Model {
     const group = new Uint32Array(strings.length);
     strings.forEach((name, id) => {
       if (totals[id] === 0) return;
-      const bare = name.slice(0, 200).replace(/\d+/g, "#");
+      const bare = bareName(name);
       let of = groups.get(bare);
       if (of === undefined) groups.set(bare, (of = groups.size));
       group[id] = of;

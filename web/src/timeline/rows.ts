@@ -52,17 +52,17 @@ export interface Row {
   isPinned: boolean;
 }
 
-const GROUP_HEIGHT_PX = 24;
-const MORE_HEIGHT_PX = 22;
-const LEVEL_HEIGHT_PX = 18;
+export const GROUP_HEIGHT_PX = 24;
+export const MORE_HEIGHT_PX = 22;
+export const LEVEL_HEIGHT_PX = 18;
 const FLAT_LEVEL_HEIGHT_PX = 4;
 const MAX_FLAT_LEVELS = 8;
-const STATE_HEIGHT_PX = 8;
-const TICK_HEIGHT_PX = 9;
-const COUNTER_HEIGHT_PX = 34;
-const GAP_PX = 2;
-const MIN_ROW_HEIGHT_PX = 20;
-const CPU_HEIGHT_PX = 11;
+export const STATE_HEIGHT_PX = 8;
+export const TICK_HEIGHT_PX = 9;
+export const COUNTER_HEIGHT_PX = 34;
+export const GAP_PX = 2;
+export const MIN_ROW_HEIGHT_PX = 20;
+export const CPU_HEIGHT_PX = 11;
 const CPU_COUNTER_HEIGHT_PX = 7;
 
 /** Threads and counters of a process that show before the rest is folded. */

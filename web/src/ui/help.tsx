@@ -1,5 +1,6 @@
 // The dialog that lists the keys.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 import { KEYS as TIMELINE_KEYS } from "../timeline/keys";
@@ -30,7 +31,22 @@ const PANEL_KEYS: [string, string][] = [
   ["↑ ↓ on the bar between the panels", "makes the timeline smaller or larger; Enter shows it alone"],
 ];
 
+type Keys = readonly (readonly [key: string, what: string])[];
+
 export function Help({ onClose }: { onClose: () => void }) {
+  return (
+    <KeysDialog onClose={onClose}>
+      <KeyList title="Timeline" keys={TIMELINE_KEYS} />
+      <div>
+        <KeyList title="Page" keys={PAGE_KEYS} />
+        <KeyList title="Profile and tables" keys={PANEL_KEYS} />
+      </div>
+    </KeysDialog>
+  );
+}
+
+/** A dialog with lists of keys. */
+export function KeysDialog({ onClose, children }: { onClose: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => mounted(dialog).showModal(), []);
   return (
@@ -45,20 +61,14 @@ export function Help({ onClose }: { onClose: () => void }) {
     >
       <form method="dialog">
         <h2 id="help-title">Keys</h2>
-        <div class="help-columns">
-          <KeyList title="Timeline" keys={TIMELINE_KEYS} />
-          <div>
-            <KeyList title="Page" keys={PAGE_KEYS} />
-            <KeyList title="Profile and tables" keys={PANEL_KEYS} />
-          </div>
-        </div>
+        <div class="help-columns">{children}</div>
         <button autofocus>Close</button>
       </form>
     </dialog>
   );
 }
 
-function KeyList({ title, keys }: { title: string; keys: readonly (readonly [string, string])[] }) {
+export function KeyList({ title, keys }: { title: string; keys: Keys }) {
   return (
     <section>
       <h3>{title}</h3>
