@@ -1,8 +1,7 @@
-// Opens the page's data, and mounts the panels, or follows a recording that runs. In a worker: decodes for the page.
+// Opens the page's data, and mounts the panels. In a worker: decodes for the page.
 
 import { serve } from "./data/decode_workers";
 import { Blocks, readDirectory } from "./data/format";
-import { startLive } from "./live/live_page";
 import { openPage, sentence } from "./open_page";
 import { savedFragment } from "./share/saved_copy";
 import { watchReading } from "./ui/reading";
@@ -10,10 +9,6 @@ import { watchReading } from "./ui/reading";
 /** Opens the page, or says why it cannot be opened. */
 function start(): void {
   const root = document.getElementById("app") ?? document.body;
-  if (document.body.dataset.live !== undefined) {
-    startLive(root);
-    return;
-  }
   // A copy opens with what was seen when it was made, unless a link asks for something else.
   const asked = () => (location.hash.length > 1 ? location.hash : (savedFragment(document) ?? ""));
   const open = async () => openPage(root, readDirectory(document), Blocks.of(document), asked());

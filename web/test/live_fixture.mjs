@@ -69,7 +69,19 @@ class Items {
   }
 }
 
-const STRINGS = ["", "doFrame", "measure", "Running", "S", "main", "idle", "drawFrame", "R", "7 App Deadline Missed", "7"];
+const STRINGS = [
+  "",
+  "doFrame",
+  "measure",
+  "Running",
+  "S",
+  "main",
+  "idle",
+  "drawFrame",
+  "R",
+  "7 App Deadline Missed",
+  "7",
+];
 const id = (text) => STRINGS.indexOf(text);
 
 /** Batch `number` of `length` ns each: the session's time from (number - 1) * length on. `extra` is added to it. */
@@ -95,7 +107,8 @@ export function batchOf(number, length = 100 * MS, extra = {}) {
       const [flags, overrun] = late ? [LATE, work - 12 * MS] : [0, work - 12 * MS];
       frames.add({ start, duration: work, depth: 0, name, flags, overrun }, to);
     }
-    if (isNew(work - MS)) render.add({ start: start + 5 * MS, duration: work - 6 * MS, depth: 0, name: id("drawFrame") }, to);
+    if (isNew(work - MS))
+      render.add({ start: start + 5 * MS, duration: work - 6 * MS, depth: 0, name: id("drawFrame") }, to);
   }
   const SPAN = ["start", "duration", "depth", "name"];
   return encodeBatch({
@@ -116,7 +129,13 @@ export function batchOf(number, length = 100 * MS, extra = {}) {
     ...extra,
     tracks: [
       { key: KEYS.running, kind: "slices", role: "running", cpu: 0, ...running.track([...SPAN, "thread"]) },
-      { key: KEYS.states, kind: "states", role: "states", thread: 0, ...states.track(["start", "duration", "state", "cpu"]) },
+      {
+        key: KEYS.states,
+        kind: "states",
+        role: "states",
+        thread: 0,
+        ...states.track(["start", "duration", "state", "cpu"]),
+      },
       { key: KEYS.slices, kind: "slices", role: "atrace", thread: 0, ...slices.track(SPAN) },
       { key: KEYS.render, kind: "slices", role: "atrace", thread: 1, ...render.track(SPAN) },
       {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { Bytes, writeColumn } from "./fixture.mjs";
 
-const TEMPLATE = fileURLToPath(new URL("../../src/export/report_page/page.html", import.meta.url));
+const TEMPLATE = fileURLToPath(new URL("../../src/live/server/live.html", import.meta.url));
 const TOKEN = "0123456789abcdef0123456789abcdef";
 const MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const [TEXT, BINARY, CLOSE] = [1, 2, 8];
@@ -37,7 +37,19 @@ export function encodeBatch({ tracks = [], ...head }) {
     const columns = Object.keys(values).map((name) => [name, COLUMNS[name]]);
     for (const [name, encoding] of columns) writeColumn(bytes, encoding, values[name]);
     const { length } = Object.values(values)[0];
-    return { name: "", thread: null, process: null, cpu: null, unit: "", depth: 1, open: 0, offset, columns, count: length, ...track };
+    return {
+      name: "",
+      thread: null,
+      process: null,
+      cpu: null,
+      unit: "",
+      depth: 1,
+      open: 0,
+      offset,
+      columns,
+      count: length,
+      ...track,
+    };
   });
   const json = Buffer.from(
     JSON.stringify({ skipped: 0, events: 0, strings: [], processes: [], threads: [], ...head, tracks: told }),

@@ -8,7 +8,7 @@ import { threadColor, UNKNOWN_THREAD } from "../timeline/colors";
 import { counted } from "../ui/text";
 import type { Batch, BatchTrack } from "./batch";
 import { Lane } from "./lane";
-import { NAME_BITS, Names } from "./names";
+import { NAME_BITS, NAME_MASK, Names } from "./names";
 
 export interface LiveProcess {
   pid: number | null;
@@ -75,7 +75,7 @@ export class Kept {
   readonly threads = new Map<number, LiveThread>();
   readonly tracks = new Map<number, LiveTrack>();
   gaps: Gap[] = [];
-  /** Tracks of the newest batch for which there is no room. */
+  /** The most tracks of a batch for which there was no room, since old items were dropped last. */
   left = 0;
   /** Changes where rows may have come, gone or got other names. */
   version = 0;
@@ -95,29 +95,31 @@ export class Kept {
     let { damaged } = batch;
     const threads = batch.threads.map((thread) => this.thread(thread, batch));
     const processes = batch.processes.map(({ pid, name }) => this.process(pid, name));
-    const touched = new Set<LiveTrack>();
-    this.left = 0;
+    let left = 0;
     for (const track of batch.tracks) {
       if (LEFT_OUT.includes(track.role) || track.kind === "arrows" || track.kind === "causes") continue;
       const own = this.track(track, threads, processes);
       if (!own) {
-        this.left++;
+        left++;
         continue;
       }
-      touched.add(own);
       try {
         this.fill(own, track, decodeTrack(track, bytes), batch, threads);
       } catch {
         damaged++;
       }
     }
-    for (const track of this.tracks.values()) {
-      if (touched.has(track)) continue;
-      for (const lane of track.lanes) {
-        if (!lane.isOpen) continue;
-        if (batch.keepsOpen) this.names.use(lane.grow(to) & (2 ** NAME_BITS - 1), to);
+    for (const { kind, lanes } of this.tracks.values()) {
+      for (const lane of lanes) {
+        if (!lane.isOpen || lane.end >= to) continue;
+        // A state that is not told again goes on: a thread may sleep for hours.
+        if (batch.keepsOpen || kind === "states") this.names.use(lane.grow(to) & NAME_MASK, to);
         else lane.isOpen = false;
       }
+    }
+    if (left > this.left) {
+      this.left = left;
+      this.version++;
     }
     this.latest = Number.isNaN(this.latest) ? to : Math.max(this.latest, to);
     if (this.latest - this.pruned > PRUNE_NS) this.prune();
@@ -287,6 +289,7 @@ export class Kept {
     this.pruned = this.latest;
     this.horizon = Math.max(this.horizon, this.latest - this.keepNs);
     this.isFull = false;
+    this.left = 0;
     this.drop();
     while (this.items > MAX_ITEMS && this.horizon < this.latest) {
       this.horizon += STEP_NS;

@@ -4,7 +4,8 @@ import { firstWhere } from "../data/search_sorted";
 
 /** A block counts the begins of its items in steps of so many ns, which no picture shows. */
 const TICK_NS = 64;
-const MAX_TICKS = 2 ** 32 - 1;
+/** A block holds no longer a time than this, so that what is old leaves soon. */
+const MAX_TICKS = 4e9 / TICK_NS;
 /** Words of an item: its begin in ticks, its length in ns (or a counter's value) as a float, its key. */
 const WORDS = 3;
 const FIRST_ITEMS = 16;
@@ -47,6 +48,11 @@ export class Lane {
       this.isOpen = isOpen;
       return;
     }
+    // What was not over when it came last was over before this one.
+    if (last && this.isOpen && last.end > start) {
+      last.floats[at + 1] = Math.max(0, start - (last.base + last.words[at] * TICK_NS));
+      last.end = start;
+    }
     this.append(start, key, end)[1] = end - start;
     this.isOpen = isOpen;
   }
@@ -60,9 +66,11 @@ export class Lane {
   private append(start: number, key: number, end: number): Float32Array {
     let block = this.blocks.at(-1);
     let ticks = block ? Math.round((start - block.base) / TICK_NS) : -1;
-    if (!block || block.count * WORDS === block.words.length || ticks < 0 || ticks > MAX_TICKS) {
-      const before = block ? block.words.length / WORDS : 0;
-      const words = new Uint32Array(Math.min(MAX_ITEMS, Math.max(FIRST_ITEMS, before * 2)) * WORDS);
+    const isFull = block?.count === (block?.words.length ?? 0) / WORDS;
+    if (!block || isFull || ticks < 0 || ticks > MAX_TICKS) {
+      // As large as the last one had to be.
+      const wanted = block ? block.count * (isFull ? 2 : 1) : 0;
+      const words = new Uint32Array(Math.min(MAX_ITEMS, Math.max(FIRST_ITEMS, wanted)) * WORDS);
       block = { base: start, words, floats: new Float32Array(words.buffer), count: 0, end: -Infinity };
       this.blocks.push(block);
       ticks = 0;

@@ -1,5 +1,6 @@
 // The view of the rolling picture that the tests have.
 
+import { context2d } from "../timeline/canvas";
 import type { Rolling } from "./rolling";
 import type { Session } from "./session";
 
@@ -32,7 +33,10 @@ export function exposeLive(rolling: Rolling, session: Session): () => void {
     /** The drawn colour at a place of the picture, as red, green, blue. */
     pixel: (x: number, y: number) => {
       const ratio = devicePixelRatio || 1;
-      const { data } = rolling.draw().getImageData(Math.floor(x * ratio), Math.floor(y * ratio), 1, 1);
+      const spot = document.createElement("canvas");
+      const pen = context2d(spot, { willReadFrequently: true });
+      pen.drawImage(rolling.draw(), -Math.floor(x * ratio), -Math.floor(y * ratio));
+      const { data } = pen.getImageData(0, 0, 1, 1);
       return [...data.subarray(0, 3)];
     },
   };

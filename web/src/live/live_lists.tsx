@@ -25,14 +25,16 @@ export function Figures({ numbers }: { numbers: Numbers | null }) {
     ["Events", numbers?.events_per_s == null ? UNKNOWN : `${countText(numbers.events_per_s)}/s`, "Events recorded"],
   ];
   return (
-    <dl class="live-figures" aria-label={`The last ${numbers?.window_s ?? 10} seconds`}>
-      {figures.map(([name, value, meaning]) => (
-        <div title={meaning}>
-          <dt>{name}</dt>
-          <dd class={name === "Lost" && lost ? "live-lost" : undefined}>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <section aria-label={`The last ${numbers?.window_s ?? 10} seconds`}>
+      <dl class="live-figures">
+        {figures.map(([name, value, meaning]) => (
+          <div title={meaning}>
+            <dt>{name}</dt>
+            <dd class={name === "Lost" && lost ? "live-lost" : undefined}>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
   );
 }
 
@@ -93,9 +95,9 @@ function List({
       {count === 0 ? (
         <p class="muted">{empty}</p>
       ) : (
-        <ul role="log" aria-label={title}>
-          {children}
-        </ul>
+        <div role="log" aria-label={title}>
+          <ul>{children}</ul>
+        </div>
       )}
     </section>
   );

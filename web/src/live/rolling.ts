@@ -30,6 +30,8 @@ const ROWS_MS = 250;
 /** A gap's text has room in this. */
 const MIN_GAP_TEXT_PX = 40;
 const MAX_LOSSES_DRAWN = 300;
+/** The text of a launch or a marker takes no more. */
+const MAX_FLAG_PX = 260;
 const HATCHING_ALPHA = 0.45;
 
 /** What the picture marks beside the items. */
@@ -150,9 +152,10 @@ export class Rolling {
   }
 
   /** Draws now; for tests, which read pixels. */
-  draw(): CanvasRenderingContext2D {
+  draw(): HTMLCanvasElement {
     this.drawn = "";
-    return this.picture(performance.now());
+    this.picture(performance.now());
+    return this.canvas;
   }
 
   private wheel(event: WheelEvent): void {
@@ -244,7 +247,7 @@ export class Rolling {
     return this.scene;
   }
 
-  private picture(now: number): CanvasRenderingContext2D {
+  private picture(now: number): void {
     const began = performance.now();
     this.makeRows(now);
     const scene = this.sceneNow();
@@ -255,7 +258,7 @@ export class Rolling {
     const latest = Math.floor(this.kept.latest / quantum);
     // A picture of which nothing has moved is there already.
     const state = [first, latest, this.scrolled, this.kept.gaps.length].join();
-    if (state === this.drawn) return context;
+    if (state === this.drawn) return;
     this.drawn = state;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.fillStyle = this.theme.bg;
@@ -280,7 +283,6 @@ export class Rolling {
     this.labels.update(places, this.scrolled, this.height, null);
     this.frames.push({ at: now, took: performance.now() - began });
     if (this.frames.length > 5000) this.frames.shift();
-    return context;
   }
 
   private rowsInView(scrolled: number, height: number): LiveRow[] {
@@ -370,22 +372,31 @@ export class Rolling {
       context.fillStyle = theme.muted;
       context.fillText(formatTick(tick * step, step, to), x + 4, 1);
     }
-    const say = (time: number, text: string, color: string) => {
-      const x = this.xOf(time, from);
-      if (x < -300 || x > width) return;
-      const shown = visibleName(text.slice(0, 60));
-      context.fillStyle = theme.panel;
-      context.fillRect(x, 13, context.measureText(shown).width + 6, 13);
-      context.fillStyle = color;
-      context.fillRect(x, 0, 2, RULER_HEIGHT_PX);
-      context.fillText(shown, x + 4, 13);
-    };
     const { launches, marks } = this.marked();
+    const flags: [time: number, text: string, color: string][] = marks.map(({ at_ns, name }) => [
+      at_ns,
+      name || "marker",
+      theme.danger,
+    ]);
     for (const { begin_ns, ttid_ns, package: name } of launches) {
-      say(begin_ns, `launch of ${name}`, theme.accent);
-      if (ttid_ns !== null) say(begin_ns + ttid_ns, `TTID ${formatDuration(ttid_ns)}`, theme.accent);
+      flags.push([begin_ns, `launch of ${name}`, theme.accent]);
+      if (ttid_ns !== null) flags.push([begin_ns + ttid_ns, `TTID ${formatDuration(ttid_ns)}`, theme.accent]);
     }
-    for (const { at_ns, name } of marks) say(at_ns, name || "marker", theme.danger);
+    // Each text has the room until the next one.
+    let end = width;
+    for (const [time, text, color] of flags.sort(([a], [b]) => b - a)) {
+      const x = this.xOf(time, from);
+      if (x < -MAX_FLAG_PX || x > width) continue;
+      context.fillStyle = color;
+      context.fillRect(Math.round(x), 0, 2, RULER_HEIGHT_PX);
+      context.save();
+      context.beginPath();
+      context.rect(x, 0, Math.min(end - x - 2, MAX_FLAG_PX), RULER_HEIGHT_PX);
+      context.clip();
+      context.fillText(visibleName(text.slice(0, 60)), x + 5, 13);
+      context.restore();
+      end = x;
+    }
   }
 }
 
