@@ -18,12 +18,16 @@ export interface OpenPage {
   close: () => void;
 }
 
-/** Opens a page in `root`, whose first element says how far it is, with what the fragment `asked` asks for. */
+/**
+ * Opens a page in `root`, whose first element says how far it is, with what the fragment `asked` asks for. `asking` is
+ * called before somebody is asked whether a large page is to be opened.
+ */
 export async function openPage(
   root: HTMLElement,
   directory: Directory,
   blocks: Blocks,
   asked: string,
+  asking?: () => void,
 ): Promise<OpenPage> {
   const opening = root.firstElementChild ?? root;
   const found = await Promise.all(
@@ -31,6 +35,7 @@ export async function openPage(
   );
   const all = held(found.map(({ index }) => index));
   if (found[0] && isTooMuch(all)) {
+    asking?.();
     await askToOpen(root, found[0].index, all);
     root.replaceChildren(opening);
   }

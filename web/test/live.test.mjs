@@ -731,7 +731,9 @@ browserTest("chromium", "what the program keeps opens above the picture", async 
       HTMLAnchorElement.prototype.click = () => undefined;
       document.querySelector(".live-page [aria-haspopup=menu]").click();
       await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-      [...document.querySelectorAll("[role=menuitem]")].find((b) => b.textContent.startsWith("Save copy")).click();
+      const entries = [...document.querySelectorAll("[role=menuitem]")];
+      if (entries.some((b) => b.textContent.startsWith("Copy link"))) throw new Error("what is kept has no address");
+      entries.find((b) => b.textContent.startsWith("Save copy")).click();
       await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
       return made[0].text();
     });

@@ -12,12 +12,13 @@ export async function openKept(
   seen: Range,
   theme: string,
   signal: AbortSignal,
+  asking: () => void,
 ): Promise<OpenPage> {
   const answer = await fetch("kept", { signal });
   const text = await answer.text();
   if (!answer.ok) throw new Error(text.slice(0, 300).trim() || `tracebridge answered ${answer.status}`);
   const { directory, blocks } = parseOtherPage(text, null);
-  const opened = await openPage(root, directory, blocks, `theme=${theme}`);
+  const opened = await openPage(root, directory, blocks, `theme=${theme}`, asking);
   const { store } = opened;
   store.pageText = text;
   const { index, duration } = store.state.trace;

@@ -38,6 +38,12 @@ const SCROLL_STEP_PART = 0.8;
 /** These take Space for themselves. */
 const TAKES_SPACE = "button, a, summary, [role=tab], [role=menuitem]";
 
+/** A picture that is stopped: what has it go on, and what has become of the report of what is kept. */
+interface Stopped {
+  end: () => void;
+  kept: "opening" | "shown" | "failed";
+}
+
 /** Follows a recording that runs, in `root`. */
 export function startLive(root: HTMLElement): void {
   root.replaceChildren();
@@ -54,7 +60,7 @@ function LivePage() {
   const layer = useRef<HTMLDivElement>(null);
   const stopButton = useRef<HTMLButtonElement>(null);
   /** Ends the stop of the picture; null: it rolls. */
-  const [stopped, setStopped] = useState<{ end: () => void; isShown: boolean } | null>(null);
+  const [stopped, setStopped] = useState<Stopped | null>(null);
   const current = useRef(stopped);
   current.current = stopped;
   const { hello, kept } = session;
@@ -74,7 +80,7 @@ function LivePage() {
   }, [theme]);
   const title = visibleName(hello?.title ?? "");
   useEffect(() => {
-    if (!stopped?.isShown) document.title = `${title || "live"} · tracebridge`;
+    if (stopped?.kept !== "shown") document.title = `${title || "live"} · tracebridge`;
   }, [title, stopped]);
 
   const stop = () => {
@@ -93,20 +99,22 @@ function LivePage() {
       setStopped(null);
       setTimeout(() => stopButton.current?.focus());
     };
-    setStopped({ end, isShown: false });
+    const show = (kept: Stopped["kept"]) => setStopped({ end, kept });
+    show("opening");
     const opening = document.createElement("p");
     opening.className = "opening";
     mounted(layer).replaceChildren(opening);
     const seen = { from: shown.edge - shown.window, to: shown.edge };
-    openKept(mounted(layer), session.start, seen, theme, aborted.signal).then(
+    openKept(mounted(layer), session.start, seen, theme, aborted.signal, () => show("shown")).then(
       (opened) => {
         open = opened;
         if (aborted.signal.aborted) open.close();
-        else setStopped({ end, isShown: true });
+        else show("shown");
       },
       (error: unknown) => {
         if (aborted.signal.aborted) return;
         const reason = error instanceof Error ? error.message : String(error);
+        show("failed");
         session.problem(`What is kept cannot be shown as a report: ${reason}`);
       },
     );
@@ -117,7 +125,7 @@ function LivePage() {
       const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
       if (!isPlain || isTyping(event) || event.defaultPrevented || document.querySelector("dialog[open]")) return;
       if (event.key === " " && !(event.target as Element).closest(TAKES_SPACE)) toggle();
-      else if (current.current?.isShown || !rolling.current || !key(rolling.current, event)) return;
+      else if (current.current?.kept === "shown" || !rolling.current || !key(rolling.current, event)) return;
       event.preventDefault();
     };
     const key = (shown: Rolling, { key }: KeyboardEvent): boolean => {
@@ -144,7 +152,7 @@ function LivePage() {
     return () => removeEventListener("keydown", onKeyDown);
   }, [theme]);
 
-  const isShown = stopped?.isShown === true;
+  const isShown = stopped?.kept === "shown";
   const state = session.isConnected ? session.state : "";
   return (
     <>
@@ -154,7 +162,9 @@ function LivePage() {
             <MiddleCut text={title || "A recording"} />
           </h1>
           <span class="live-state" role="status">
-            {stopped ? "The picture is stopped; the recording goes on." : visibleName(state)}
+            {stopped
+              ? `The picture is stopped; ${stopped.kept === "opening" ? "what is kept is being read …" : "the recording goes on."}`
+              : visibleName(state)}
             {kept.isFull
               && ` The page keeps the last ${Math.round((kept.latest - kept.horizon) / 1e9)} s: it has no room for more.`}
           </span>

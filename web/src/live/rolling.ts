@@ -7,7 +7,7 @@ import { type Elements, makeElements } from "../timeline/elements";
 import { Hatching } from "../timeline/hatching";
 import { Labels } from "../timeline/labels";
 import type { Folds } from "../timeline/rows";
-import { formatDuration, formatTick, rulerStep } from "../timeline/time";
+import { formatDuration, formatTick, formatValue, rulerStep } from "../timeline/time";
 import { countText, visibleName } from "../ui/text";
 import type { Kept } from "./kept";
 import type { LiveClock } from "./live_clock";
@@ -29,6 +29,8 @@ const ORDER_MS = 10_000;
 const ROWS_MS = 250;
 /** A gap's text has room in this. */
 const MIN_GAP_TEXT_PX = 40;
+/** Lower counters have no text. */
+const MIN_AXIS_PX = 24;
 const MAX_LOSSES_DRAWN = 300;
 /** The text of a launch or a marker takes no more. */
 const MAX_FLAG_PX = 260;
@@ -307,6 +309,13 @@ export class Rolling {
           const text = count > 0 ? `${countText(count)} lost` : "lost";
           this.hatch(context, this.xOf(start, from), this.xOf(end, from), row.y - this.scrolled, row.height - 1, text);
         });
+      }
+    }
+    context.fillStyle = theme.muted;
+    for (const row of rows) {
+      for (const { kind, y, height, track } of row.live) {
+        if (kind !== "counter" || !track || height < MIN_AXIS_PX) continue;
+        context.fillText(formatValue(track.high, track.unit), 4, row.y - this.scrolled + y + 7);
       }
     }
     for (const gap of this.kept.gaps) {

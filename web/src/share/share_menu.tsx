@@ -36,12 +36,14 @@ export function ShareMenu({
       .catch((error: unknown) => ({ text: error instanceof Error ? error.message : String(error), failed: true }))
       .then(setOutcome);
   };
+  const link: Entry = {
+    title: "Copy link",
+    what: "of this view, period and selection (L)",
+    act: () => copyLink(store, first),
+  };
   const entries: Entry[] = [
-    {
-      title: "Copy link",
-      what: "of this view, period and selection (L)",
-      act: () => copyLink(store, first),
-    },
+    // What is kept of a recording that runs has no address.
+    ...(store.pageText === null ? [link] : []),
     { title: "Save copy", what: "of this page, with its view, notes and name", act: () => saveCopy(store, first) },
     { title: "Picture (PNG)", what: "of the timeline", act: () => savePicture(store, "png") },
     { title: "Picture (SVG)", what: "of the timeline, with real text", act: () => savePicture(store, "svg") },
@@ -49,7 +51,7 @@ export function ShareMenu({
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key.toLowerCase() === "l") run(entries[0].act);
+      if (event.key.toLowerCase() === "l" && store.pageText === null) run(link.act);
       else if (event.key.toLowerCase() === "e") setShown(true);
       else return;
       event.preventDefault();
