@@ -225,7 +225,8 @@ impl Roll<'_> {
                 left.map(TrackColumns::Lanes)
             }
             TrackColumns::Frames(frames) => {
-                let items = frames.take();
+                let mut items = frames.take();
+                items.sort_by_key(|(item, _)| item.end);
                 self.add_slices(track, RolledItems { items, open: 0 });
                 None
             }

@@ -108,7 +108,9 @@ fn of_batches(batches: &[Batch]) -> Items {
 
 /// Slices and states come in the order of their ends; those that are open end with the batch.
 fn check_order(track: &Track, over: usize) {
-    let Some((starts, lengths)) = track.columns.get("start").zip(track.columns.get("duration")) else { return };
+    let Some((starts, lengths)) = track.columns.get("start").zip(track.columns.get("duration")) else {
+        return;
+    };
     let ends: Vec<i64> = starts.iter().zip(lengths).map(|(start, length)| start + length).collect();
     assert!(ends[..over].is_sorted(), "{}", track.about);
     if track.about["role"] == "atrace" {

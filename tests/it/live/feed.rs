@@ -142,7 +142,9 @@ pub fn frames(seconds: u64) -> Vec<u8> {
     };
     let begin = START + 1_000_000;
     marker(begin, 2, format!("S|{SERVER}|launching: com.example.app|1"));
-    for (name, from, to) in [("bindApplication", 2, 40), ("activityStart", 41, 60), ("activityResume", 61, 80)] {
+    for (name, from, to) in
+        [("bindApplication", 2, 40), ("activityStart", 41, 60), ("activityResume", 61, 80)]
+    {
         marker(begin + from * 1_000_000, 0, format!("B|{main}|{name}"));
         marker(begin + to * 1_000_000, 0, format!("E|{main}"));
     }
