@@ -1,7 +1,6 @@
 //! A command's output as it comes, without a file on the device.
 
 use std::io::Write;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::error::DeviceError;
@@ -42,43 +41,13 @@ impl Device {
         privilege: Privilege,
         out: &mut dyn Write,
         is_ending: &dyn Fn() -> bool,
-        pace: Option<Pace>,
-    ) -> Result<StreamEnd, DeviceError> {
-        self.receive(args, privilege, out, is_ending, pace, None)
-    }
-
-    /// The same for a command that gets what `input` has as its standard input, where the device tells
-    /// streams apart.
-    ///
-    /// # Errors
-    /// Those of [`Device::stream`].
-    pub fn stream_with_input(
-        &self,
-        args: &[String],
-        privilege: Privilege,
-        out: &mut dyn Write,
-        is_ending: &dyn Fn() -> bool,
-        input: &Receiver<Vec<u8>>,
-    ) -> Result<StreamEnd, DeviceError> {
-        self.receive(args, privilege, out, is_ending, None, Some(input))
-    }
-
-    fn receive(
-        &self,
-        args: &[String],
-        privilege: Privilege,
-        out: &mut dyn Write,
-        is_ending: &dyn Fn() -> bool,
         mut pace: Option<Pace>,
-        input: Option<&Receiver<Vec<u8>>>,
     ) -> Result<StreamEnd, DeviceError> {
         let packets = self.transport().tells_streams_apart();
         // The first line of standard error is the process's id, with which it is ended.
         let discard = if packets { "" } else { " 2>/dev/null" };
         let script = privilege.command(&format!("echo $$ >&2; exec {}{discard}", command_line(args)));
-        let mut output = if packets && input.is_some() {
-            CommandOutput::Packets(self.transport().start_with_input(&script)?)
-        } else if packets {
+        let mut output = if packets {
             CommandOutput::Packets(self.transport().start(&script)?)
         } else {
             CommandOutput::Raw(self.transport().stream(&format!("{script}{discard}"))?)
@@ -97,12 +66,6 @@ impl Device {
                 let action = format!("waiting for the end of the stream of {}", self.serial());
                 let lost = Some(AdbError::NoEnd { action, seconds: patience.as_secs() });
                 return Ok(StreamEnd { status: None, log: log_text(&log), lost });
-            }
-            if let CommandOutput::Packets(shell) = &mut output {
-                for bytes in input.iter().flat_map(|input| input.try_iter()) {
-                    // A connection that is lost is noticed below.
-                    let _ = shell.write_input(&bytes);
-                }
             }
             let next = match output.next() {
                 Ok(None) if is_ending() && !has_been_told => match pid(&log.stderr) {

@@ -7,7 +7,6 @@ mod view;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -101,20 +100,14 @@ fn live_on(
     let output = target.name.output(Path::new(OUTPUT));
     let view = LiveView::start(request, &output, device.serial())?;
     show(device.serial(), &view.address());
-    let (sender, input) = channel();
-    let controls = DeviceControls {
-        device,
-        on: Mutex::new(request.names.clone()),
-        all: Mutex::new(None),
-        input: Mutex::new(sender),
-    };
+    let controls = DeviceControls { device, on: request.names.clone(), all: Mutex::new(None) };
     let record = [BINARY_PATH, "record", "-o", "-", "--live", "--json"].map(str::to_owned);
     let command = [&record, request.args.as_slice()].concat();
     let deadline = request.duration.and_then(|duration| Instant::now().checked_add(duration));
     let wants_end = || {
         target.wants_end() || view.wants_end() || deadline.is_some_and(|deadline| Instant::now() > deadline)
     };
-    let end = view.run(&controls, |out| stream_until_end(device, &command, out, &wants_end, &input, &view));
+    let end = view.run(&controls, |out| stream_until_end(device, &command, out, &wants_end, &view));
     let gaps = view.gaps();
     let written = view.written();
     view.finish("the recording has ended");
@@ -127,12 +120,11 @@ fn stream_until_end(
     command: &[String],
     out: &mut dyn std::io::Write,
     wants_end: &dyn Fn() -> bool,
-    input: &Receiver<Vec<u8>>,
     view: &LiveView<'_>,
 ) -> Result<StreamEnd, DeskError> {
     let mut lost_at: Option<Instant> = None;
     loop {
-        let ended = device.stream_with_input(command, device.privilege(), out, wants_end, input);
+        let ended = device.stream(command, device.privilege(), out, wants_end, None);
         let (text, is_busy) = match ended {
             Ok(StreamEnd { lost: Some(lost), .. }) => (lost.to_string(), false),
             Ok(end) if matches!(end.status, Some(0 | 3) | None) => return Ok(end),
@@ -206,11 +198,10 @@ fn write_occurrence(part: &Kept, one: &Occurrence, path: &Path) -> Result<(), St
 /// What a page may do to a recorder on a device.
 struct DeviceControls<'a> {
     device: &'a Device,
-    /// The names of what is recorded now.
-    on: Mutex<Vec<String>>,
+    /// The names of what is recorded.
+    on: Vec<String>,
     /// The categories that work on the device, once it was asked.
     all: Mutex<Option<Vec<(String, String)>>>,
-    input: Mutex<Sender<Vec<u8>>>,
 }
 
 impl LiveControls for DeviceControls<'_> {
@@ -225,17 +216,12 @@ impl LiveControls for DeviceControls<'_> {
             let text = |category: &Value, name: &str| category[name].as_str().unwrap_or_default().to_owned();
             works.map(|category| (text(category, "name"), text(category, "description"))).collect()
         });
-        let on = self.on.lock().map(|on| on.clone()).unwrap_or_default();
-        let object = |(name, description): &(String, String)| json!({ "name": name, "description": description, "on": on.contains(name) });
+        let object = |(name, description): &(String, String)| json!({ "name": name, "description": description, "on": self.on.contains(name) });
         all.iter().map(object).collect()
     }
 
     fn can(&self) -> Vec<&'static str> {
-        let mut can = vec!["mark", "save", "stop"];
-        if self.device.transport().tells_streams_apart() {
-            can.push("categories");
-        }
-        can
+        vec!["mark", "save", "stop"]
     }
 
     fn mark(&self, name: &str) -> Result<(), String> {
@@ -247,20 +233,8 @@ impl LiveControls for DeviceControls<'_> {
         }
     }
 
-    fn switch(&self, on: &[String], off: &[String]) -> Result<(), String> {
-        let line = |word: &str, names: &[String]| match names {
-            [] => String::new(),
-            _ => format!("{word} {}\n", names.join(" ")),
-        };
-        let lines = line("on", on) + &line("off", off);
-        let sent = self.input.lock().map(|input| input.send(lines.into_bytes()).is_ok());
-        if !matches!(sent, Ok(true)) {
-            return Err("the recorder has ended".to_owned());
-        }
-        if let Ok(mut names) = self.on.lock() {
-            names.retain(|name| !off.contains(name) && !on.contains(name));
-            names.extend(on.iter().cloned());
-        }
-        Ok(())
+    fn switch(&self, _: &[String], _: &[String]) -> Result<(), String> {
+        Err("the categories of a recording stay as they were at its begin: end it, and name others"
+            .to_owned())
     }
 }

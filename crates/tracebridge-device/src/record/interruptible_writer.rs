@@ -2,8 +2,8 @@
 //! wait.
 //!
 //! A pipe or a terminal is opened once more, through `/proc/self/fd`, because the flag O_NONBLOCK of the
-//! descriptor that was inherited would hold for all processes that share it. Where it cannot be opened again
-//! (a socket, another user's pipe) at most [`PIPE_BUF`] bytes are written after each poll that finds room:
+//! descriptor that was inherited would hold for all processes that share it. A socket, which cannot be opened
+//! again, is told for each write not to wait. Where a pipe cannot be opened again (another user's) at most [`PIPE_BUF`] bytes are written after each poll that finds room:
 //! that much never waits, as long as no other process writes to the same pipe.
 
 use std::cell::Cell;
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{MsgFlags, send};
 
 use super::Signals;
 
@@ -136,6 +137,8 @@ pub(crate) struct InterruptibleWriter {
     file: File,
     /// The most that one write may take without waiting, bytes.
     max_bytes: usize,
+    /// Whether it is a socket, which can be told for each write not to wait.
+    is_socket: bool,
     timeout: Rc<WriteTimeout>,
 }
 
@@ -149,10 +152,11 @@ impl InterruptibleWriter {
             let path = format!("/proc/self/fd/{}", shared.as_raw_fd());
             OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
         });
+        let is_socket = kind.is_socket();
+        let max_bytes = if may_wait && !is_socket { PIPE_BUF } else { usize::MAX };
         Ok(match own {
-            Some(Ok(own)) => InterruptibleWriter { file: own, max_bytes: usize::MAX, timeout },
-            _ if may_wait => InterruptibleWriter { file: shared, max_bytes: PIPE_BUF, timeout },
-            _ => InterruptibleWriter { file: shared, max_bytes: usize::MAX, timeout },
+            Some(Ok(own)) => InterruptibleWriter { file: own, max_bytes: usize::MAX, is_socket, timeout },
+            _ => InterruptibleWriter { file: shared, max_bytes, is_socket, timeout },
         })
     }
 
@@ -160,7 +164,9 @@ impl InterruptibleWriter {
     pub(crate) fn open_fifo(path: &Path, timeout: Rc<WriteTimeout>) -> io::Result<InterruptibleWriter> {
         loop {
             match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path) {
-                Ok(file) => return Ok(InterruptibleWriter { file, max_bytes: usize::MAX, timeout }),
+                Ok(file) => {
+                    return Ok(InterruptibleWriter { file, max_bytes: usize::MAX, is_socket: false, timeout });
+                }
                 Err(e) if e.raw_os_error() == Some(libc::ENXIO) => timeout.sleep(OPEN_INTERVAL)?,
                 Err(e) => return Err(e),
             }
@@ -180,12 +186,23 @@ impl WriteTimeout {
     }
 }
 
+impl InterruptibleWriter {
+    /// Writes as much as there is room for.
+    fn write_now(&mut self, piece: &[u8]) -> io::Result<usize> {
+        if !self.is_socket {
+            return self.file.write(piece);
+        }
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        Ok(send(self.file.as_raw_fd(), piece, flags)?)
+    }
+}
+
 impl Write for InterruptibleWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = &bytes[..bytes.len().min(self.max_bytes)];
         loop {
             self.timeout.wait_for_room(&self.file)?;
-            match self.file.write(piece) {
+            match self.write_now(piece) {
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 written => return written,
             }
