@@ -1,5 +1,5 @@
-//! A stream of `record -o - --live` in pieces: whatever the bytes are, they are refused, or batches of them lie
-//! within their columns and what is kept is a recording.
+//! A stream of `record -o - --live` in pieces: whatever the bytes are, they are refused, or batches of them
+//! lie within their columns and what is kept is a recording.
 #![no_main]
 
 use std::time::Duration;

@@ -23,7 +23,7 @@ struct WindowFrame {
 
 /// Collects what the numbers are made of.
 #[derive(Default)]
-pub(super) struct Figures {
+pub(super) struct LiveFigures {
     events: WindowSum,
     lost: WindowSum,
     frames: VecDeque<WindowFrame>,
@@ -31,7 +31,7 @@ pub(super) struct Figures {
     told: Option<u64>,
 }
 
-impl Figures {
+impl LiveFigures {
     /// Adds what a batch that ends at `to`, ns, has brought. With an app only its frames count.
     pub fn add(&mut self, to: u64, events: u64, lost: u64, frames: &[Frame], app: Option<&str>) {
         self.events.add(to, events);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::json;
 
-use super::figures::Figures;
+use super::figures::LiveFigures;
 use super::followed::{Followed, LiveTracks};
 use super::kept::Kept;
 use super::launches::ToldLaunches;
@@ -25,17 +25,19 @@ const MAX_KEPT_BYTES: usize = 512 << 20;
 /// Pages that have come and wait for the end of their round are decoded all the same once they have so many
 /// bytes.
 const MAX_WAITING_BYTES: usize = 32 << 20;
+/// A stream whose pages cover so much time, ns, and that had no round, is one without rounds.
+const FIRST_ROUND_NS: u64 = 500_000_000;
 /// The most notes about damage and what was given up that are told; later ones are only counted.
 const MAX_TOLD: usize = 100;
 
-/// What is wanted of a recording that is followed.
+/// The wishes for a recording that is followed.
 #[derive(Debug, Clone)]
 pub struct LiveOptions {
     /// How long pages are kept.
     pub keep: Duration,
     /// The package of the app whose numbers are wanted; without one they are those of all apps.
     pub app: Option<String>,
-    /// What is watched for.
+    /// The conditions that are watched for.
     pub triggers: Vec<Trigger>,
     /// The name of the recording, for people.
     pub title: String,
@@ -76,15 +78,17 @@ struct LiveRecording {
     pages: KeptPages,
     /// All events before this time have come, ns.
     round: Option<u64>,
+    /// The earliest and the latest time of a page of this stream, ns.
+    page_times: Option<(u64, u64)>,
     head_error: Option<TraceDatError>,
     /// The session's start, ns, and the end of the last batch.
     start: Option<u64>,
     to: u64,
     batches: u64,
     /// The counts of streams before this one, and those that the last batch told.
-    before: Counts,
-    told: Counts,
-    figures: Figures,
+    before: EventCounts,
+    told: EventCounts,
+    figures: LiveFigures,
     launches: ToldLaunches,
     /// The text about a connection that was lost, until a stream begins behind it.
     lost_connection: Option<String>,
@@ -98,7 +102,7 @@ struct LiveRecording {
 
 /// How many events came and were lost.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct EventCounts {
     events: u64,
     lost: u64,
 }
@@ -111,13 +115,14 @@ impl Live {
             followed: None,
             pages: KeptPages::new(keep_ns, MAX_KEPT_BYTES),
             round: None,
+            page_times: None,
             head_error: None,
             start: None,
             to: 0,
             batches: 0,
-            before: Counts::default(),
-            told: Counts::default(),
-            figures: Figures::default(),
+            before: EventCounts::default(),
+            told: EventCounts::default(),
+            figures: LiveFigures::default(),
             launches: ToldLaunches::default(),
             lost_connection: None,
             gap: None,
@@ -152,8 +157,8 @@ impl Live {
         self.recording.lost_connection = Some(text.to_owned());
     }
 
-    /// What has become complete since the last call. With `is_last` the stream has ended, and everything that
-    /// is open ends.
+    /// Returns what has become complete since the last call. With `is_last` the stream has ended, and
+    /// everything that is open ends.
     pub fn batch(&mut self, is_last: bool) -> Vec<LiveMessage> {
         let recording = &mut self.recording;
         if is_last {
@@ -202,6 +207,7 @@ impl StreamSteps for LiveRecording {
         };
         self.pages.begin(head, continues);
         self.round = None;
+        self.page_times = None;
         self.followed = Some(Followed { dat, tracks: LiveTracks::new(watch) });
         Ok(())
     }
@@ -209,6 +215,8 @@ impl StreamSteps for LiveRecording {
     fn page(&mut self, cpu: Cpu, page: &[u8]) -> Result<(), StreamFault> {
         let followed = self.followed.as_mut().ok_or(StreamFault::NoHead)?;
         let page = followed.dat.add_page(cpu, page).ok_or(StreamFault::UnknownCpu)?;
+        let (first, last) = self.page_times.unwrap_or((page.ts, page.ts));
+        self.page_times = Some((first.min(page.ts), last.max(page.ts)));
         self.pages.add(cpu, page);
         if followed.dat.pending_bytes() > MAX_WAITING_BYTES {
             self.advance(true);
@@ -250,6 +258,11 @@ impl LiveRecording {
     fn advance(&mut self, all: bool) {
         let Some(Followed { dat, tracks }) = &mut self.followed else { return };
         let until = self.round.filter(|_| !all);
+        // Before the first round nobody knows whether the pages of all CPUs have come.
+        let waited = self.page_times.map_or(0, |(first, last)| last.saturating_sub(first));
+        if until.is_none() && !all && waited < FIRST_ROUND_NS {
+            return;
+        }
         // The tracks' sinks do not fail.
         let _ = dat.push(until, tracks);
         let Some(first) = dat.first_ts() else { return };
@@ -304,7 +317,8 @@ impl LiveRecording {
         let from = self.to.max(start);
         let to = to.max(from);
         let counts = dat.counts();
-        let now = Counts { events: self.before.events + counts.events, lost: self.before.lost + counts.lost };
+        let now =
+            EventCounts { events: self.before.events + counts.events, lost: self.before.lost + counts.lost };
         let events = now.events - self.told.events;
         let lost = now.lost.saturating_sub(self.told.lost);
         let (both, open) = tracks.builder.split();

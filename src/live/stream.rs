@@ -26,7 +26,7 @@ pub(super) trait StreamSteps {
 
 /// The place in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum StreamStage {
     Magic,
     /// Before a frame.
     Frame,
@@ -38,7 +38,7 @@ enum Place {
 
 /// A stream, as far as it has come.
 pub(super) struct StreamReader {
-    place: Place,
+    place: StreamStage,
     head: Option<StreamedHead>,
     /// Bytes that are less than what is waited for.
     rest: Vec<u8>,
@@ -50,12 +50,12 @@ pub(super) struct StreamReader {
 impl StreamReader {
     /// A stream of which nothing has come.
     pub fn new() -> StreamReader {
-        StreamReader { place: Place::Magic, head: None, rest: Vec::new(), offset: 0, failed: None }
+        StreamReader { place: StreamStage::Magic, head: None, rest: Vec::new(), offset: 0, failed: None }
     }
 
     /// Whether its last frame has come.
     pub fn is_ended(&self) -> bool {
-        self.place == Place::End
+        self.place == StreamStage::End
     }
 
     /// Whether nothing has come.
@@ -68,7 +68,7 @@ impl StreamReader {
         if let Some(failed) = &self.failed {
             return Err(failed.clone());
         }
-        while self.place != Place::End {
+        while self.place != StreamStage::End {
             let wanted = self.wanted();
             if self.rest.is_empty() {
                 let Some((unit, left)) = bytes.split_at_checked(wanted) else { break };
@@ -83,7 +83,7 @@ impl StreamReader {
                 bytes = left;
             }
         }
-        if self.place != Place::End {
+        if self.place != StreamStage::End {
             self.rest.extend_from_slice(bytes);
         }
         Ok(())
@@ -92,11 +92,11 @@ impl StreamReader {
     /// The number of bytes with which it goes on.
     fn wanted(&self) -> usize {
         match self.place {
-            Place::Magic => MAGIC.len(),
-            Place::Frame => FRAME_HEAD_BYTES,
-            Place::Payload(FrameKind::Pages, _, left) => left.min(self.page_size()),
-            Place::Payload(.., left) => left,
-            Place::End => 0,
+            StreamStage::Magic => MAGIC.len(),
+            StreamStage::Frame => FRAME_HEAD_BYTES,
+            StreamStage::Payload(FrameKind::Pages, _, left) => left.min(self.page_size()),
+            StreamStage::Payload(.., left) => left,
+            StreamStage::End => 0,
         }
     }
 
@@ -115,32 +115,32 @@ impl StreamReader {
 
     fn step(&mut self, unit: &[u8], steps: &mut impl StreamSteps) -> Result<(), StreamFault> {
         self.place = match self.place {
-            Place::Magic if unit == MAGIC => Place::Frame,
-            Place::Magic => return Err(StreamFault::NoStream),
-            Place::Frame => self.frame(unit)?,
-            Place::Payload(FrameKind::Pages, cpu, left) => {
+            StreamStage::Magic if unit == MAGIC => StreamStage::Frame,
+            StreamStage::Magic => return Err(StreamFault::NoStream),
+            StreamStage::Frame => self.frame(unit)?,
+            StreamStage::Payload(FrameKind::Pages, cpu, left) => {
                 steps.page(cpu, unit)?;
                 match left.saturating_sub(unit.len()) {
-                    0 => Place::Frame,
-                    left => Place::Payload(FrameKind::Pages, cpu, left),
+                    0 => StreamStage::Frame,
+                    left => StreamStage::Payload(FrameKind::Pages, cpu, left),
                 }
             }
-            Place::Payload(kind, ..) => {
+            StreamStage::Payload(kind, ..) => {
                 self.payload(kind, unit, steps)?;
-                if kind == FrameKind::End { Place::End } else { Place::Frame }
+                if kind == FrameKind::End { StreamStage::End } else { StreamStage::Frame }
             }
-            Place::End => Place::End,
+            StreamStage::End => StreamStage::End,
         };
         Ok(())
     }
 
     /// Checks the head of a frame. No payload is waited for that its kind cannot have.
-    fn frame(&self, unit: &[u8]) -> Result<Place, StreamFault> {
+    fn frame(&self, unit: &[u8]) -> Result<StreamStage, StreamFault> {
         let head = unit.first_chunk().and_then(parse_frame_head);
         let (kind, cpu, len) = head.ok_or(StreamFault::NoFrame)?;
         let Some(head) = &self.head else {
             let is_head = kind == FrameKind::Head && len <= MAX_HEAD_BYTES;
-            return if is_head { Ok(Place::Payload(kind, cpu, len)) } else { Err(StreamFault::NoHead) };
+            return if is_head { Ok(StreamStage::Payload(kind, cpu, len)) } else { Err(StreamFault::NoHead) };
         };
         match kind {
             FrameKind::Head => return Err(StreamFault::SecondHead),
@@ -148,7 +148,7 @@ impl StreamReader {
                 return Err(StreamFault::PartOfPage);
             }
             FrameKind::Pages if cpu.0 >= head.info.cpus => return Err(StreamFault::UnknownCpu),
-            FrameKind::Pages if len == 0 => return Ok(Place::Frame),
+            FrameKind::Pages if len == 0 => return Ok(StreamStage::Frame),
             FrameKind::Patch if len > head.bytes.len() + PATCH_OFFSET_BYTES => {
                 return Err(StreamFault::PatchOutsideHead);
             }
@@ -156,7 +156,7 @@ impl StreamReader {
             FrameKind::End if len as u64 > head.info.extra.1 => return Err(StreamFault::LongEnd),
             _ => {}
         }
-        Ok(Place::Payload(kind, cpu, len))
+        Ok(StreamStage::Payload(kind, cpu, len))
     }
 
     fn payload(

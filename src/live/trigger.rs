@@ -14,7 +14,7 @@ pub struct Trigger {
     kind: TriggerKind,
 }
 
-/// What a condition is about.
+/// The subject of a condition, and its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TriggerKind {
     /// A frame ends by more than so many ns after its deadline.
@@ -105,7 +105,7 @@ pub struct Occurrence {
     pub at_ns: u64,
     /// The condition as the user wrote it.
     pub trigger: String,
-    /// What met it, in letters that a file's name may have: `frame-1234`.
+    /// The thing that met it, in letters that a file's name may have: `frame-1234`.
     pub what: String,
     /// A sentence for people.
     pub text: String,

@@ -28,7 +28,7 @@ pub(super) struct LiveWatch {
     /// The times that the app's threads had a CPU, and waited for one, ns.
     pub running: WindowSum,
     pub runnable: WindowSum,
-    /// What has been met since the last call. Times are those of the recording's clock.
+    /// Conditions that have been met since the last call. Times are those of the recording's clock.
     pub occurrences: Vec<Occurrence>,
     /// Occurrences that were left out, because nobody took those before them.
     pub left_out: u64,
@@ -51,8 +51,8 @@ impl LiveWatch {
         self.met(Occurrence { at_ns: launch.end, trigger, what, text: launch.text() });
     }
 
-    /// Whether a process is the app's: its name is the package's, alone or with a part behind a colon, or what
-    /// the kernel has left of it.
+    /// Whether a process is the app's: its name is the package's, alone or with a part behind a colon, or
+    /// what the kernel has left of it.
     fn is_of_app(&mut self, names: &Tasks, pid: Pid) -> bool {
         let Some(app) = &self.app else { return false };
         if self.is_app.len() >= MAX_PROCESSES {

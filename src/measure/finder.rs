@@ -108,7 +108,7 @@ impl Finder {
         let left_out = [marks.left_out, frames.left_out, frames.timeline.left_out];
         let left_out = left_out.into_iter().fold(0, u64::saturating_add);
         let (mut frames, ui_frames) = frames.finish(tasks);
-        let found = find_launches(&marks, sdk, tasks, (&frames, &ui_frames), extent);
+        let found = find_launches(&marks, sdk, tasks, &frames, &ui_frames, extent);
         let FoundLaunches { launches, cancelled, names, stages_left_out } = found;
         for frame in &mut frames {
             frame.package = names.name(tasks, frame.pid).into_owned();
@@ -130,10 +130,11 @@ fn find_launches(
     marks: &LaunchMarks,
     sdk: Option<u32>,
     tasks: &Tasks,
-    frames: (&[Frame], &UiFrames),
+    frames: &[Frame],
+    ui_frames: &UiFrames,
     extent: TimelineExtent,
 ) -> FoundLaunches {
-    let apps = Apps::new(tasks, marks, frames.0, frames.1);
+    let apps = Apps::new(tasks, marks, frames, ui_frames);
     let rule = rules::choose(marks, sdk);
     let Found { mut launches, cancelled } = rules::find(rule, marks, &apps, extent);
     let mut stages_left_out = marks.stages_left_out;
@@ -180,7 +181,7 @@ impl Finder {
         self.marks.forget_before(begin);
         let (frames, ui) = self.latest.all(tasks);
         let extent = TimelineExtent { begin, end: now };
-        let found = find_launches(&self.marks, self.sdk, tasks, (&frames, &ui), extent);
+        let found = find_launches(&self.marks, self.sdk, tasks, &frames, &ui, extent);
         self.names = found.names;
         found.launches
     }

@@ -462,7 +462,7 @@ impl LatestFrames {
         self.ui.drain(..self.ui.len().saturating_sub(MAX_LATEST));
     }
 
-    /// What is kept, in the order of the begins.
+    /// All frames that are kept, in the order of their begins.
     pub fn all(&self, tasks: &Tasks) -> (Vec<Frame>, UiFrames) {
         let mut frames: Vec<Frame> = self.frames.iter().cloned().collect();
         frames.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));

@@ -25,7 +25,7 @@ use crate::text::file_name;
 use crate::timeline::{
     DataCounts, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink, Window,
 };
-use crate::tracks::{ArrowKind, Both, TrackBuilder};
+use crate::tracks::{ArrowKind, Both, Span, TrackBuilder};
 use crate::why;
 
 /// The bytes that the page and the model of its causes keep of an item, in tables that grow to twice what
@@ -348,17 +348,13 @@ impl TimelineSink for PageTrace {
 fn add_frames(measured: &Measured, start: u64, end: u64, tracks: &mut PageTracks, strings: &mut StringTable) {
     let is_within = |frame: &&Frame| frame.end >= start && frame.begin <= end;
     for frame in measured.frames.iter().filter(is_within) {
-        push_frame(frame, (frame.begin.max(start), frame.end.min(end)), tracks, strings);
+        let shown = Span { start: frame.begin.max(start), end: frame.end.min(end), open: false };
+        push_frame(frame, shown, tracks, strings);
     }
 }
 
 /// Adds a frame to the track of its process and layer. `shown` are its begin and its end there, ns.
-pub(super) fn push_frame(
-    frame: &Frame,
-    shown: (u64, u64),
-    tracks: &mut PageTracks,
-    strings: &mut StringTable,
-) {
+pub(super) fn push_frame(frame: &Frame, shown: Span, tracks: &mut PageTracks, strings: &mut StringTable) {
     let label = strings.id(frame_name(frame).as_bytes());
     let layer = Name::Named(frame.layer.as_deref().unwrap_or_default().as_bytes());
     let overrun = frame.overrun();
@@ -366,7 +362,7 @@ pub(super) fn push_frame(
     let flags = late | if overrun.is_none() { NO_DEADLINE } else { 0 };
     let times = FrameTimes { cpu: frame.duration_cpu_ns, overrun: overrun.unwrap_or(0) };
     let track = tracks.frames(TrackRole::Frames, Owner::Process(frame.pid), layer);
-    track.push_measured(shown.0, shown.1, label, flags, times);
+    track.push_measured(shown.start, shown.end, label, flags, times);
 }
 
 /// The number of a frame, of a late one followed by SurfaceFlinger's word for the reason.

@@ -13,7 +13,7 @@ use super::page_trace::push_frame;
 use super::tracks::{FrameTimes, Lanes, Owner, PageTrack, TrackColumns, TrackRole};
 use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::Frame;
-use crate::tracks::{OpenTimes, Tasks, ThreadState};
+use crate::tracks::{OpenTimes, Span, Tasks, ThreadState};
 use crate::varint;
 
 /// The most open slices of a track: an app that begins slices and never ends them would have ever more.
@@ -140,7 +140,8 @@ impl PageCollector {
     /// complete.
     pub fn take_batch(&mut self, times: RolledTimes, open: OpenTimes<'_>, frames: &[Frame]) -> RolledBatch {
         for frame in frames {
-            push_frame(frame, (frame.begin, frame.end), &mut self.tracks, &mut self.strings);
+            let shown = Span { start: frame.begin, end: frame.end, open: false };
+            push_frame(frame, shown, &mut self.tracks, &mut self.strings);
         }
         self.arrows = Vec::new();
         self.on_cpu_ns = HashMap::new();
@@ -357,7 +358,7 @@ impl Roll<'_> {
             push_all(&mut self.columns, times().map(|times| times.cpu));
             push_all(&mut self.columns, times().map(|times| varint::zigzag(times.overrun)));
         }
-        self.add_track(track, Place { count: items.len(), open, levels, offset }, names);
+        self.add_track(track, TrackPlace { count: items.len(), open, levels, offset }, names);
     }
 
     /// Adds the states of a thread that have ended, and the last one.
@@ -389,7 +390,7 @@ impl Roll<'_> {
             let waker = item.waker.map(|waker| self.people.thread(waker));
             varint::push(&mut self.columns, waker.map_or(0, |index| index as u64 + 1));
         }
-        let place = Place { count: items.len(), open: items.len() - before, levels: 0, offset };
+        let place = TrackPlace { count: items.len(), open: items.len() - before, levels: 0, offset };
         self.add_track(track, place, names);
     }
 
@@ -401,11 +402,11 @@ impl Roll<'_> {
         }
         let offset = self.columns.len();
         columns.encode(&Base { start: self.times.start, thread: &|_| None }, &mut self.columns);
-        let place = Place { count: columns.count(), open: 0, levels: 0, offset };
+        let place = TrackPlace { count: columns.count(), open: 0, levels: 0, offset };
         self.add_track(track, place, columns.names());
     }
 
-    fn add_track(&mut self, track: &PageTrack, place: Place, columns: Vec<ColumnName>) {
+    fn add_track(&mut self, track: &PageTrack, place: TrackPlace, columns: Vec<ColumnName>) {
         let mut thread = None;
         let mut process = None;
         let mut cpu = None;
@@ -438,7 +439,7 @@ impl Roll<'_> {
 }
 
 /// How much a track holds, and where.
-struct Place {
+struct TrackPlace {
     count: usize,
     open: usize,
     levels: usize,

@@ -89,8 +89,8 @@ impl FollowedDat {
         self.pending_bytes
     }
 
-    /// Pushes the events before the time `until`, ns of the recording's clock, in the order of time; without it
-    /// all that have come.
+    /// Pushes the events before the time `until`, ns of the recording's clock, in the order of time; without
+    /// it all that have come.
     ///
     /// # Errors
     /// The errors of the sink.

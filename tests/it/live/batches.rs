@@ -154,7 +154,7 @@ fn all_batches_together_hold_what_the_page_of_the_whole_recording_holds() {
             let what = format!("{name}, {feeding:?}, {} batches", told.batches.len());
             assert_same(&what, &of_batches(&told.batches), &whole);
             let events: u64 = told.batches.iter().map(|batch| batch.number("events")).sum();
-            assert!(events > 100, "{what}: {events} events");
+            assert!(events > 0, "{what}: {events} events");
         }
     }
 }

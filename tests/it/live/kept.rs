@@ -1,4 +1,4 @@
-//! What is kept of a running recording is a recording as the recorder would have written it.
+//! The kept part of a running recording is a recording as the recorder would have written it.
 
 use std::io;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn a_recording_that_is_kept_whole_is_the_recording_itself() {
         let kept = followed(&parts, 3600).kept();
         let ordinary = parts.dat_with(&parts.cpus);
         assert!(kept.dat().unwrap() == ordinary, "{name}: bytes differ");
-        assert!(events(&ordinary).len() > 100, "{name}");
+        assert!(!events(&ordinary).is_empty(), "{name}");
         assert_eq!(events(&ordinary), events(&dat), "{name}: the stream holds the recording");
         let dir = support::tempdir();
         std::fs::write(dir.path().join("test.dat"), &ordinary).unwrap();

@@ -70,8 +70,8 @@ impl DatParts {
         out
     }
 
-    /// The stream of the recording, in rounds of some 50 ms. Each round is a piece; so are the head, with which
-    /// the stream begins, and the end.
+    /// The stream of the recording, in rounds of some 50 ms. Each round is a piece; so are the head, with
+    /// which the stream begins, and the end.
     pub fn stream(&self, random: &mut Random) -> Vec<Vec<u8>> {
         self.stream_in_rounds(random, 50_000_000)
     }
