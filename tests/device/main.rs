@@ -16,6 +16,7 @@ mod documented;
 mod fake_android;
 mod journey;
 mod launch;
+mod live;
 mod locked;
 mod locked_doctor;
 mod locked_recording;

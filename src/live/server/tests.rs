@@ -66,7 +66,7 @@ fn connect(server: &LiveServer) -> Result<WebSocket<TcpStream>, Error> {
     let client = tungstenite::client(request, stream);
     client.map(|(socket, _)| socket).map_err(|error| match error {
         tungstenite::HandshakeError::Failure(error) => error,
-        other => panic!("{other}"),
+        interrupted @ tungstenite::HandshakeError::Interrupted(_) => panic!("{interrupted}"),
     })
 }
 
