@@ -9,17 +9,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::request::{LiveRequest, OUTPUT, check_directory};
+use super::result::outcome;
 use super::view::{LiveControls, LiveView};
-use super::{LiveRequest, check_directory, outcome};
+
 use crate::desk::device::StreamEnd;
 use crate::desk::error::DeskError;
 use crate::desk::outcome::DeviceOutcome;
+use crate::desk::recording::recorder_error;
 use crate::desk::user_interface::UserInterface;
-use crate::export::convert::ConvertRequest;
-use crate::export::explain::ReadTrace;
-use crate::live::Occurrence;
 use crate::trace_dat::recorder_stream;
-use crate::why::{Question, lines};
 
 /// Time between two looks whether a file has grown.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -27,9 +26,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const PART_BYTES: usize = 256 << 10;
 /// How long a recorder may take to end.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
-/// The most lines about a cause.
-const MAX_CAUSES: usize = 8;
-
 /// A recording that nothing can be done to.
 struct OnlyShown;
 
@@ -66,7 +62,7 @@ pub fn follow_file(
     let local_error = |source| DeskError::LocalFile { path: path.display().to_string(), source };
     let mut file = File::open(path).map_err(local_error)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let view = LiveView::start(request, Path::new(super::OUTPUT), &name)?;
+    let view = LiveView::start(request, Path::new(OUTPUT), &name)?;
     show(&view.address());
     let read = view.run(&OnlyShown, |out| {
         let mut part = vec![0; PART_BYTES];
@@ -116,7 +112,7 @@ pub fn follow_recorder(
     let program = std::env::current_exe()
         .map_err(|source| DeskError::LocalFile { path: "this program".to_owned(), source })?;
     let local_error = |source| DeskError::LocalFile { path: program.display().to_string(), source };
-    let view = LiveView::start(request, Path::new(super::OUTPUT), "this machine")?;
+    let view = LiveView::start(request, Path::new(OUTPUT), "this machine")?;
     let mut command = Command::new(&program);
     command.args(["record", "-o", "-", "--live", "--json"]).args(&request.args);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -147,7 +143,7 @@ pub fn follow_recorder(
     let (status, log) = end.map_err(local_error)?;
     match status {
         Some(0 | 3) => Ok(outcome(&StreamEnd { status, log, lost: None }, 0, &written)),
-        _ => Err(super::recorder_error("this machine", status, &log)),
+        _ => Err(recorder_error("this machine", status, &log)),
     }
 }
 
@@ -172,28 +168,4 @@ fn end_child(child: &mut Child, wants_end: &dyn Fn() -> bool, interrupt: &dyn Fn
         }
         std::thread::sleep(POLL_INTERVAL);
     }
-}
-
-/// The causes of what met a condition, in lines, by the file that was written for it.
-pub(super) fn why_text(path: &Path, one: &Occurrence) -> String {
-    let inputs = [path.to_owned()];
-    let explained = ReadTrace::whole(ConvertRequest::to_read(&inputs))
-        .map_err(|error| error.to_string())
-        .and_then(|trace| trace.explain(&question(one)).map_err(|error| error.to_string()));
-    let explained = match explained {
-        Ok(explained) => explained,
-        Err(error) => return format!("no cause was found: {error}\n"),
-    };
-    let causes = explained.explanations.iter().flat_map(|explanation| lines(explanation, MAX_CAUSES));
-    let notes = explained.missing.iter().map(|missing| format!("note: {missing}"));
-    causes.chain(notes).map(|line| line + "\n").collect()
-}
-
-/// The question of `why` about what met a condition.
-fn question(one: &Occurrence) -> Question {
-    if let Some(frame) = one.what.strip_prefix("frame-").and_then(|number| number.parse().ok()) {
-        return Question::Frame(frame);
-    }
-    let slice = one.trigger.trim().strip_prefix("slice ").and_then(|rest| rest.rsplit_once('>'));
-    slice.map_or(Question::Usual, |(name, _)| Question::Slice(name.trim().to_owned()))
 }

@@ -3,24 +3,31 @@
 //! machine.
 
 mod local;
+mod occurrences;
+mod request;
+mod result;
 mod view;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-pub use self::local::{follow_file, follow_recorder};
+pub use self::local::follow_file;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use self::local::follow_recorder;
+pub use self::request::LiveRequest;
+use self::request::{OUTPUT, check_directory};
+use self::result::outcome;
 use self::view::{LiveControls, LiveView};
 use super::device::{BINARY_PATH, Device, DeviceError, StreamEnd};
 use super::error::DeskError;
 use super::host_hints::host_hints;
-use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind, OutcomeText};
-use super::recording::{PrintedSummary, recorder_error};
+use super::outcome::{DeviceOutcome, DeviceResult};
+use super::recording::recorder_error;
 use super::targets::{TargetDevice, Targets};
 use super::user_interface::UserInterface;
-use crate::live::{Kept, Occurrence, Trigger};
 
 /// A device that is gone is asked again so often.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
@@ -30,38 +37,6 @@ const OLD_RECORDER_TIMEOUT: Duration = Duration::from_secs(20);
 const MARK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the list of categories may take.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The name of saved files, before they get a number and the ending of their format.
-const OUTPUT: &str = "live.dat";
-
-/// A recording that is to be shown while it runs.
-#[derive(Debug, Clone)]
-pub struct LiveRequest {
-    /// The arguments of tracebridge's own `record`: flags, and names behind them.
-    pub args: Vec<String>,
-    /// The names of what is recorded, as they were given.
-    pub names: Vec<String>,
-    /// When the recording ends by itself.
-    pub duration: Option<Duration>,
-    /// How long pages are kept.
-    pub keep: Duration,
-    /// The app whose numbers are wanted.
-    pub app: Option<String>,
-    /// The title of the page; without one it is the device's serial.
-    pub title: Option<String>,
-    /// The conditions that are watched for.
-    pub triggers: Vec<Trigger>,
-    /// The time that the file of a condition holds before its moment.
-    pub before: Duration,
-    /// The same behind it.
-    pub after: Duration,
-    /// Whether the first condition that is met ends the recording.
-    pub stops: bool,
-    /// The port of the page; 0 takes any.
-    pub port: u16,
-    /// The directory of saved files.
-    pub output_dir: PathBuf,
-}
-
 /// Shows recordings on devices while they run, a page for each. `show` is given each page's address.
 ///
 /// # Errors
@@ -80,15 +55,6 @@ pub fn live(
         target.device.ensure_binary(None)?;
         live_on(request, &target, show)
     })
-}
-
-fn check_directory(directory: &Path) -> Result<(), DeskError> {
-    let path = directory.display().to_string();
-    match std::fs::metadata(directory) {
-        Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err(DeskError::NoDirectory { path }),
-        Err(source) => Err(DeskError::LocalFile { path, source }),
-    }
 }
 
 fn live_on(
@@ -155,44 +121,6 @@ fn stream_until_end(
             lost_at = Some(Instant::now());
         }
     }
-}
-
-/// The outcome of a recording that was shown: the recorder's own counts, and the files.
-fn outcome(end: &StreamEnd, gaps: u64, written: &[PathBuf]) -> DeviceOutcome {
-    let (summary, messages): (Vec<&str>, Vec<&str>) = end.log.lines().partition(|line| line.starts_with('{'));
-    let summary = summary.concat();
-    let printed: PrintedSummary = serde_json::from_str(&summary).unwrap_or_default();
-    let mut text = OutcomeText::from(host_hints(&messages.join("\n")));
-    written.iter().for_each(|path| text.push(LineKind::Output, &path.display().to_string()));
-    printed.push_to(&mut text);
-    if gaps > 0 {
-        text.push(
-            LineKind::Loss,
-            &format!("  the connection was lost {gaps} times; the counts are of the last part"),
-        );
-    }
-    let mut fields: Map<String, Value> = serde_json::from_str(&summary).unwrap_or_default();
-    let paths: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
-    fields.insert("saved".to_owned(), json!(paths));
-    fields.insert("connection_losses".to_owned(), json!(gaps));
-    let is_lossy = gaps > 0 || end.status == Some(3) || printed.recording.is_lossy();
-    let completeness = Completeness::Complete.with_loss(is_lossy);
-    DeviceOutcome { completeness, text, json: Value::Object(fields) }
-}
-
-/// The path of the file of a condition that was met.
-fn capture_of_occurrence(output: &Path, one: &Occurrence) -> PathBuf {
-    let is_plain = |c: char| c.is_alphanumeric() || "._-".contains(c);
-    let what: String = one.what.chars().map(|c| if is_plain(c) { c } else { '_' }).take(80).collect();
-    super::output_names::before_ending(&output.with_extension("pftrace"), &what)
-}
-
-/// Writes the part of a recording around a condition that was met, and a text about it beside it.
-fn write_occurrence(part: &Kept, one: &Occurrence, path: &Path) -> Result<(), String> {
-    part.write(path, None).map_err(|error| format!("{}: {error}", path.display()))?;
-    let text = format!("{}\n{}", one.text, local::why_text(path, one));
-    let beside = path.with_extension("txt");
-    std::fs::write(&beside, text).map_err(|error| format!("{}: {error}", beside.display()))
 }
 
 /// What a page may do to a recorder on a device.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{LiveRequest, capture_of_occurrence, write_occurrence};
+use super::occurrences::{capture_of_occurrence, write_occurrence};
+use super::request::LiveRequest;
 use crate::desk::error::DeskError;
 use crate::desk::output_names::numbered;
 use crate::live::{

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Error, Message, Utf8Bytes, WebSocket};
 
-use super::LiveHost;
 use super::command::LiveCommand;
+use super::host::LiveHost;
 
 /// The most bytes of messages that wait for one browser. Those that come while it is full are dropped.
 const MAX_WAITING_BYTES: usize = 16 << 20;

@@ -8,6 +8,7 @@
 
 mod client;
 mod command;
+mod host;
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Write};
@@ -22,6 +23,7 @@ use self::client::{ClientQueue, Outgoing};
 use crate::http::{HttpRequest, ReadUntil};
 
 pub use self::command::{LiveCommand, SavedFormat};
+pub use self::host::LiveHost;
 
 /// The most browsers that follow a recording at the same time.
 const MAX_CLIENTS: usize = 8;
@@ -36,18 +38,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_HISTORY_BYTES: usize = 12 << 20;
 /// Bytes of the number in the addresses.
 const TOKEN_BYTES: usize = 16;
-
-/// The recording behind a server.
-pub trait LiveHost: Send + Sync {
-    /// A report page of what is kept between two times of the session, ns.
-    ///
-    /// # Errors
-    /// A sentence for the user.
-    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, String>;
-
-    /// Takes a command of a page. It answers with messages.
-    fn command(&self, command: LiveCommand);
-}
 
 /// A server that browsers follow a recording with. It ends when it is dropped.
 pub struct LiveServer {

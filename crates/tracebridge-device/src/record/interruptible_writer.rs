@@ -165,7 +165,12 @@ impl InterruptibleWriter {
         loop {
             match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path) {
                 Ok(file) => {
-                    return Ok(InterruptibleWriter { file, max_bytes: usize::MAX, is_socket: false, timeout });
+                    return Ok(InterruptibleWriter {
+                        file,
+                        max_bytes: usize::MAX,
+                        is_socket: false,
+                        timeout,
+                    });
                 }
                 Err(e) if e.raw_os_error() == Some(libc::ENXIO) => timeout.sleep(OPEN_INTERVAL)?,
                 Err(e) => return Err(e),

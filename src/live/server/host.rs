@@ -1,0 +1,15 @@
+//! What a server asks of the recording that it serves.
+
+use super::command::LiveCommand;
+
+/// The recording behind a server.
+pub trait LiveHost: Send + Sync {
+    /// A report page of what is kept between two times of the session, ns.
+    ///
+    /// # Errors
+    /// A sentence for the user.
+    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, String>;
+
+    /// Takes a command of a page. It answers with messages.
+    fn command(&self, command: LiveCommand);
+}
