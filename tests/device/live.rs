@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use tungstenite::client::IntoClientRequest;
@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// A live recording that runs, with the authority and the path of its page's address.
 struct Shown {
-    child: Child,
+    child: support::Child,
     authority: String,
     path: String,
 }

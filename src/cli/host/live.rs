@@ -1,4 +1,4 @@
-//! `live`: shows a recording in the browser while it grows. The flags that it shares with `adb live` are here.
+//! `live`: shows a recording in the browser while it grows. The flags that `adb live` shares are here.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::live::Trigger;
 
 /// Show a recording in the browser while it grows
 ///
-/// FILE is the stream of a recorder (`record -o - --live … > x.stream`). The page shows its last seconds; what
-/// is kept can be looked at in full, and saved. Ctrl-C, or the end of the stream, ends it.
+/// FILE is the stream of a recorder (`record -o - --live … > x.stream`). The page shows its last seconds;
+/// what is kept can be looked at in full, and saved. Ctrl-C, or the end of the stream, ends it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit status: 0 complete, 1 failed, 2 usage, 3 events were lost.

@@ -118,7 +118,8 @@ pub fn follow_recorder(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(local_error)?;
     let pid = child.id();
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
     let (Some(mut stdout), Some(mut stderr)) = (stdout, stderr) else {
         return Err(local_error(io::ErrorKind::BrokenPipe.into()));
     };

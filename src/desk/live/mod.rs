@@ -123,7 +123,7 @@ fn stream_until_end(
     }
 }
 
-/// What a page may do to a recorder on a device.
+/// The acts of a page on a recorder on a device.
 struct DeviceControls<'a> {
     device: &'a Device,
     /// The names of what is recorded.

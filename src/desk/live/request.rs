@@ -1,4 +1,4 @@
-//! What is wanted of a recording that is shown while it runs.
+//! The request for a recording that is shown while it runs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

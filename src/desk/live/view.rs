@@ -27,7 +27,7 @@ const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time between two looks for the end while no command comes.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a page may do to the recording.
+/// The acts of a page on the recording.
 pub(super) trait LiveControls: Sync {
     /// The categories that there are: objects with `name`, `description` and `on`.
     fn categories(&self) -> Vec<Value>;

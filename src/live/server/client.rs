@@ -43,10 +43,10 @@ impl Outgoing {
 
 /// The messages that wait for one browser.
 #[derive(Debug, Default)]
-pub(super) struct ClientQueue(Mutex<Waiting>);
+pub(super) struct ClientQueue(Mutex<WaitingMessages>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingMessages {
     messages: VecDeque<Outgoing>,
     bytes: usize,
     /// Batches that were dropped since the browser was told of some.
@@ -55,7 +55,7 @@ struct Waiting {
 }
 
 impl ClientQueue {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, WaitingMessages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -19,7 +19,7 @@ pub enum LiveCommand {
         /// Its text.
         name: String,
     },
-    /// What is kept is to be written into a file.
+    /// The kept part is to be written into a file.
     Save {
         /// The format of the file.
         format: SavedFormat,

@@ -1,4 +1,4 @@
-//! What a server asks of the recording that it serves.
+//! The questions of a server to the recording that it serves.
 
 use super::command::LiveCommand;
 

@@ -41,11 +41,11 @@ const TOKEN_BYTES: usize = 16;
 
 /// A server that browsers follow a recording with. It ends when it is dropped.
 pub struct LiveServer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedServer>,
     accepting: Option<std::thread::JoinHandle<()>>,
 }
 
-struct Shared {
+struct SharedServer {
     port: u16,
     token: String,
     keep: Duration,
@@ -59,7 +59,7 @@ struct ServerState {
     clients: Vec<Arc<ClientQueue>>,
     /// The newest message of each kind of which only the newest counts, in the order of the kinds.
     newest: Vec<(String, Arc<str>)>,
-    /// What browsers that come late have missed, the oldest first.
+    /// The messages that browsers that come late have missed, the oldest first.
     history: VecDeque<(Instant, Outgoing)>,
     history_bytes: usize,
 }
@@ -69,7 +69,7 @@ const LASTING_KINDS: [&str; 2] = ["hello", "state"];
 /// The kinds of messages that nobody needs later.
 const PASSING_KINDS: [&str; 3] = ["numbers", "saved", "error"];
 
-impl Shared {
+impl SharedServer {
     fn lock(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,7 +90,7 @@ impl LiveServer {
         listener.set_nonblocking(true)?;
         let mut random = [0; TOKEN_BYTES];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedServer {
             port: listener.local_addr()?.port(),
             token: data_encoding::HEXLOWER.encode(&random),
             keep,
@@ -175,7 +175,7 @@ impl Drop for LiveServer {
 }
 
 /// Takes connections until the server is over, a thread for each.
-fn accept(listener: &TcpListener, shared: &Arc<Shared>, host: &Arc<dyn LiveHost>) {
+fn accept(listener: &TcpListener, shared: &Arc<SharedServer>, host: &Arc<dyn LiveHost>) {
     while !shared.is_over() {
         let Ok((stream, _)) = listener.accept() else {
             std::thread::sleep(POLL_INTERVAL);
@@ -188,7 +188,8 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, host: &Arc<dyn LiveHost>
             let _ = answer(&stream, "503 Service Unavailable", "text/plain", b"too many connections\n");
             continue;
         }
-        let (shared_of_thread, host) = (shared.clone(), host.clone());
+        let shared_of_thread = shared.clone();
+        let host = host.clone();
         let started = std::thread::Builder::new().name("live-client".to_owned()).spawn(move || {
             let shared = shared_of_thread;
             if let Err(error) = serve_one(stream, &shared, host.as_ref()) {
@@ -202,7 +203,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, host: &Arc<dyn LiveHost>
     }
 }
 
-/// What an address below the number is for.
+/// The use of an address below the number.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     Page,
@@ -240,7 +241,11 @@ fn is_same(given: &[u8], secret: &[u8]) -> bool {
 }
 
 /// Answers the request of one connection.
-fn serve_one(stream: TcpStream, shared: &Shared, host: &dyn LiveHost) -> Result<(), tungstenite::Error> {
+fn serve_one(
+    stream: TcpStream,
+    shared: &SharedServer,
+    host: &dyn LiveHost,
+) -> Result<(), tungstenite::Error> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
     let text = |status, text: &str| answer(&stream, status, "text/plain; charset=utf-8", text.as_bytes());
@@ -291,7 +296,7 @@ fn serve_one(stream: TcpStream, shared: &Shared, host: &dyn LiveHost) -> Result<
 fn upgrade(
     stream: TcpStream,
     request: &HttpRequest,
-    shared: &Shared,
+    shared: &SharedServer,
     host: &dyn LiveHost,
 ) -> Result<(), tungstenite::Error> {
     let text = |status, text: &str| answer(&stream, status, "text/plain; charset=utf-8", text.as_bytes());

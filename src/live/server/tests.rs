@@ -41,7 +41,7 @@ fn raw(server: &LiveServer, request: &[u8]) -> String {
 
 /// The answer to a GET of what is behind the number, with the right field `Host` and these further fields.
 fn get(server: &LiveServer, below: &str, fields: &str) -> String {
-    let Shared { port, token, .. } = &*server.shared;
+    let SharedServer { port, token, .. } = &*server.shared;
     raw(server, format!("GET /{token}/{below} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{fields}\r\n").as_bytes())
 }
 
@@ -58,7 +58,7 @@ fn socket_fields(origin: &str) -> String {
 }
 
 fn connect(server: &LiveServer) -> Result<WebSocket<TcpStream>, Error> {
-    let Shared { port, token, .. } = &*server.shared;
+    let SharedServer { port, token, .. } = &*server.shared;
     let mut request = format!("ws://127.0.0.1:{port}/{token}/live").into_client_request()?;
     request.headers_mut().insert("Origin", format!("http://127.0.0.1:{port}").parse().unwrap());
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).unwrap();
@@ -121,7 +121,7 @@ fn what_is_kept_is_served_for_the_times_that_are_asked_for() {
 #[test]
 fn other_names_other_origins_and_other_sites_are_refused() {
     let (server, _commands) = server();
-    let Shared { port, token, .. } = &*server.shared;
+    let SharedServer { port, token, .. } = &*server.shared;
     for host in ["evil.example", &format!("evil.example:{port}"), "127.0.0.1", "[::1]", "127.0.0.1:1", ""] {
         for below in ["", "kept", "live"] {
             let fields = socket_fields(&format!("http://127.0.0.1:{port}"));
