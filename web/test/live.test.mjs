@@ -408,6 +408,7 @@ browserTest("chromium", "marker, save, categories, end: by keys alone", async (r
     await page.waitForSelector("dialog[open]");
     assert.deepEqual(await live(page, "isStopped"), [false], "Space was the button's");
     await page.keyboard.press("Escape");
+    await page.waitForFunction(() => !document.querySelector("dialog"));
     await page.evaluate(() => document.activeElement.blur());
     await page.keyboard.press("?");
     await eventually("the keys are listed", async () =>
@@ -429,6 +430,8 @@ browserTest("chromium", "marker, save, categories, end: by keys alone", async (r
       const disabled = await page.$$eval(".live header button:disabled", (all) => all.map((b) => b.textContent));
       assert.deepEqual(disabled, ["Marker", "Save ▾", "Categories ▾", "End the recording"]);
     });
+    assert.deepEqual(await texts(page, ".live-state"), ["The recording has ended."]);
+    assert.doesNotMatch((await texts(page, "[role=alert]")).join(), /tries again/);
   });
 });
 

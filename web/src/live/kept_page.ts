@@ -14,7 +14,9 @@ export async function openKept(
   signal: AbortSignal,
   asking: () => void,
 ): Promise<OpenPage> {
-  const answer = await fetch("kept", { signal });
+  const answer = await fetch("kept", { signal }).catch(() => {
+    throw new Error("tracebridge does not answer");
+  });
   const text = await answer.text();
   if (!answer.ok) throw new Error(text.slice(0, 300).trim() || `tracebridge answered ${answer.status}`);
   const { directory, blocks } = parseOtherPage(text, null);

@@ -4,8 +4,8 @@ const AGAIN_MS = 1000;
 
 export interface LinkListener {
   opened: () => void;
-  /** The connection broke, or could not be made. */
-  closed: () => void;
+  /** The connection broke, or could not be made. Answers whether it is to be made again. */
+  closed: () => boolean;
   text: (text: string) => void;
   bytes: (data: ArrayBuffer) => void;
 }
@@ -46,8 +46,7 @@ export class Link {
     };
     socket.onclose = () => {
       if (this.socket !== socket) return;
-      this.listener.closed();
-      this.timer = setTimeout(() => this.connect(), AGAIN_MS) as unknown as number;
+      if (this.listener.closed()) this.timer = setTimeout(() => this.connect(), AGAIN_MS) as unknown as number;
     };
   }
 }

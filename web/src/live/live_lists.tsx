@@ -60,7 +60,7 @@ export function Lists({ launches, marks, files }: { launches: LiveLaunch[]; mark
           </li>
         ))}
       </List>
-      <List title="Markers" empty="None so far: M sets one." count={marks.length}>
+      <List title="Markers" empty="None so far." count={marks.length}>
         {marks.map(({ name, at_ns }) => (
           <li>
             <b>{visibleName(name) || "(no name)"}</b> <span class="muted">at {momentText(at_ns)}</span>

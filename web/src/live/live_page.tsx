@@ -153,7 +153,7 @@ function LivePage() {
   }, [theme]);
 
   const isShown = stopped?.kept === "shown";
-  const state = session.isConnected ? session.state : "";
+  const state = session.isConnected || session.isEnded ? session.state : "";
   return (
     <>
       <div class="live" data-covered={isShown || undefined}>
@@ -163,7 +163,7 @@ function LivePage() {
           </h1>
           <span class="live-state" role="status">
             {stopped
-              ? `The picture is stopped; ${stopped.kept === "opening" ? "what is kept is being read …" : "the recording goes on."}`
+              ? `The picture is stopped; ${stopped.kept === "opening" ? "what is kept is being read …" : session.isEnded ? "the recording has ended." : "the recording goes on."}`
               : visibleName(state)}
             {kept.isFull
               && ` The page keeps the last ${Math.round((kept.latest - kept.horizon) / 1e9)} s: it has no room for more.`}

@@ -48,6 +48,8 @@ export class Session {
       closed: () => {
         this.isConnected = false;
         changed();
+        // The program leaves when its recording has ended.
+        return !this.isEnded;
       },
       text: (text) => this.guarded(() => this.said(text)),
       bytes: (data) => this.guarded(() => this.received(data)),
