@@ -26,7 +26,6 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use self::report_page::PageVideos;
-pub use self::report_page::live_page;
 use crate::art::Mapping;
 use crate::formats::input::Input;
 use crate::timeline::TimelineSink;

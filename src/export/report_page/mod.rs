@@ -190,14 +190,6 @@ pub(super) fn begin_page(out: &mut dyn Write, videos: &PageVideos<'_>) -> io::Re
     out.write_all(head.replacen(POLICY_OF_PICTURES, &policy, 1).as_bytes())
 }
 
-/// The page without data, which connects to the server at `port` of this machine, and to nothing else.
-pub fn live_page(port: u16) -> String {
-    let policy =
-        format!("default-src 'none'; connect-src 'self' ws://127.0.0.1:{port} ws://localhost:{port};");
-    let page = PAGE.replacen("default-src 'none';", &policy, 1).replacen("<body>", "<body data-live>", 1);
-    page.replacen(DATA_MARK, "", 1)
-}
-
 /// Writes the part of the page behind its data, and flushes.
 pub(super) fn end_page(out: &mut dyn Write) -> io::Result<()> {
     out.write_all(PAGE.split(DATA_MARK).nth(1).unwrap_or_default().as_bytes())?;

@@ -203,6 +203,18 @@ fn accept(listener: &TcpListener, shared: &Arc<SharedServer>, host: &Arc<dyn Liv
     }
 }
 
+/// The page as `web/` builds it.
+const PAGE: &str = include_str!("live.html");
+/// The placeholder in [`PAGE`] for the data of a report, of which there is none.
+const DATA_MARK: &str = "@TRACEBRIDGE_DATA@";
+
+/// The page, which connects to the server at `port` of this machine, and to nothing else.
+fn page(port: u16) -> String {
+    let policy =
+        format!("default-src 'none'; connect-src 'self' ws://127.0.0.1:{port} ws://localhost:{port};");
+    PAGE.replacen("default-src 'none';", &policy, 1).replacen(DATA_MARK, "", 1)
+}
+
 /// The use of an address below the number.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
@@ -281,7 +293,7 @@ fn serve_one(
     }
     match asked {
         Asked::Page => {
-            let page = crate::export::live_page(shared.port);
+            let page = page(shared.port);
             Ok(answer(&stream, "200 OK", "text/html; charset=utf-8", page.as_bytes())?)
         }
         Asked::Kept { from, to } => match host.kept_page(from, to) {
