@@ -116,7 +116,7 @@ pub fn parse_head(payload: &[u8]) -> Option<(HeadInfo, &[u8])> {
     (is_page_size && table_end <= len && extra_end <= len).then_some((info, head))
 }
 
-/// The time in the payload of a [`FrameKind::Round`], ns of the recording's clock. `None` where it is no time.
+/// The time in the payload of a [`FrameKind::Round`], ns of the recording's clock. `None` where it is none.
 pub fn parse_round(payload: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(payload.try_into().ok()?))
 }
