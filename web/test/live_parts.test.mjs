@@ -75,6 +75,27 @@ test("an item that is not over grows, and what was drawn of it changes from wher
   assert.equal(lane.count, 3);
 });
 
+test("a state whose kind was not known yet comes once more before the last one, and stays where it is", () => {
+  const lane = new Lane();
+  for (let now = 200; now <= 1000; now += 100) {
+    lane.push(ms(50), ms(150), now < 900 ? 1 : 2, true);
+    lane.push(ms(150), ms(now), 3, true);
+  }
+  assert.equal(lane.count, 2);
+  assert.deepEqual(items(lane, 0, 2000), [
+    [50, 150, 2, false],
+    [150, 1000, 3, true],
+  ]);
+  lane.push(ms(50), ms(150), 2, false);
+  lane.push(ms(150), ms(1050), 3, false);
+  lane.push(ms(1050), ms(1100), 4, true);
+  assert.deepEqual(items(lane, 0, 2000), [
+    [50, 150, 2, false],
+    [150, 1050, 3, false],
+    [1050, 1100, 4, true],
+  ]);
+});
+
 test("times are exact to a step, after an hour too", () => {
   const lane = new Lane();
   const hour = 3600e9;

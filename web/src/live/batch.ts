@@ -25,8 +25,6 @@ export interface Batch {
   to: number;
   /** The session's start on the recording's clock; null: not told. */
   start: string | null;
-  /** Whether items that were open before, and are not in the batch, still are. */
-  keepsOpen: boolean;
   strings: string[];
   processes: { pid: number; name: string }[];
   threads: BatchThread[];
@@ -76,7 +74,6 @@ export function readBatch(data: ArrayBuffer): Batch {
     from: from_ns,
     to: to_ns,
     start: isText(head.start_ns) && /^\d{1,20}$/.test(head.start_ns) ? head.start_ns : null,
-    keepsOpen: head.open_kept === true,
     strings,
     processes: processes as { pid: number; name: string }[],
     threads: threads.map(({ tid, pid, name, main }) => ({

@@ -113,7 +113,7 @@ export class Kept {
       for (const lane of lanes) {
         if (!lane.isOpen || lane.end >= to) continue;
         // A state that is not told again goes on: a thread may sleep for hours.
-        if (batch.keepsOpen || kind === "states") this.names.use(lane.grow(to) & NAME_MASK, to);
+        if (kind === "states") this.names.use(lane.grow(to) & NAME_MASK, to);
         else lane.isOpen = false;
       }
     }

@@ -8,6 +8,8 @@ const TICK_NS = 64;
 const MAX_TICKS = 4e9 / TICK_NS;
 /** Words of an item: its begin in ticks, its length in ns (or a counter's value) as a float, its key. */
 const WORDS = 3;
+/** Items before the last one that may come once more. */
+const MAX_BACK = 3;
 const FIRST_ITEMS = 16;
 const MAX_ITEMS = 2048;
 
@@ -48,13 +50,30 @@ export class Lane {
       this.isOpen = isOpen;
       return;
     }
+    if (last && this.again(last, start, end, key)) return;
     // What was not over when it came last was over before this one.
-    if (last && this.isOpen && last.end > start) {
+    if (last && this.isOpen && last.end > start && last.base + last.words[at] * TICK_NS <= start) {
       last.floats[at + 1] = Math.max(0, start - (last.base + last.words[at] * TICK_NS));
       last.end = start;
     }
     this.append(start, key, end)[1] = end - start;
     this.isOpen = isOpen;
+  }
+
+  /** An item before the last one, whose kind was not known yet, may come once more; true where it has. */
+  private again({ base, words, floats, count }: Block, start: number, end: number, key: number): boolean {
+    const ticks = Math.round((start - base) / TICK_NS);
+    for (let item = count - 2; item >= Math.max(0, count - 1 - MAX_BACK); item--) {
+      const at = item * WORDS;
+      if (words[at] !== ticks || words[at + WORDS] <= ticks) continue;
+      if (words[at + 2] !== key || floats[at + 1] !== Math.fround(end - start)) {
+        this.changed = Math.min(this.changed, start);
+      }
+      floats[at + 1] = end - start;
+      words[at + 2] = key;
+      return true;
+    }
+    return false;
   }
 
   /** Adds the value that a counter has from this time on. */

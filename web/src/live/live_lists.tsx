@@ -20,7 +20,11 @@ export function Figures({ numbers }: { numbers: Numbers | null }) {
     ["Janky", share, "Frames that ended after their deadline"],
     ["Frame p95", p95 === null ? UNKNOWN : `${p95.toFixed(1)} ms`, "95 % of the frames took no longer"],
     ["CPU of the app", percent(numbers?.app_cpu_percent ?? null), "The time that its threads ran, of one CPU"],
-    ["Ready, no CPU", percent(numbers?.runnable_percent ?? null), "The time that the app's threads waited for a CPU"],
+    [
+      "Ready, no CPU",
+      percent(numbers?.runnable_percent ?? null),
+      "Of the time that the app's threads ran or were ready to, the part without a CPU",
+    ],
     ["Lost", lost === null ? UNKNOWN : counted(lost, "event"), "Events that the device could not keep"],
     ["Events", numbers?.events_per_s == null ? UNKNOWN : `${countText(numbers.events_per_s)}/s`, "Events recorded"],
   ];
