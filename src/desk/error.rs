@@ -6,6 +6,7 @@ use std::io;
 use super::device::DeviceError;
 use crate::adb::AdbError;
 use crate::export::convert::ConvertError;
+use crate::live::KeptError;
 
 /// Why a command on a device failed.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,9 @@ pub enum DeskError {
     /// The connection, the device's state, or a transfer.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// What is kept of a recording that runs could not be written.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
     /// The recorded files could not be converted.
     #[error(transparent)]
     Convert(#[from] ConvertError),

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -38,12 +39,12 @@ impl LiveControls for OnlyShown {
         vec!["save", "stop"]
     }
 
-    fn mark(&self, _: &str) -> Result<(), String> {
-        Err("a recording in a file gets no markers from here".to_owned())
+    fn mark(&self, _: &str) -> Result<(), DeskError> {
+        Err(DeskError::Request("a recording in a file gets no markers from here".into()))
     }
 
-    fn switch(&self, _: &[String], _: &[String]) -> Result<(), String> {
-        Err("the categories of a recording in a file are what they are".to_owned())
+    fn switch(&self, _: &[String], _: &[String]) -> Result<(), DeskError> {
+        Err(DeskError::Request("the categories of a recording in a file are what they are".into()))
     }
 }
 
@@ -126,13 +127,14 @@ pub fn follow_recorder(
     show(&view.address());
     let end = view.run(&OnlyShown, |out| {
         std::thread::scope(|scope| {
-            let log = scope.spawn(move || {
+            let reading = Builder::new().spawn_scoped(scope, move || {
                 let mut log = Vec::new();
                 let _ = stderr.read_to_end(&mut log);
                 String::from_utf8_lossy(&log).into_owned()
             });
-            let watch = scope
-                .spawn(|| end_child(&mut child, &|| ui.wants_end() || view.wants_end(), &|| interrupt(pid)));
+            let log = reading.inspect_err(|_| interrupt(pid))?;
+            let end = || end_child(&mut child, &|| ui.wants_end() || view.wants_end(), &|| interrupt(pid));
+            let watch = Builder::new().spawn_scoped(scope, end).inspect_err(|_| interrupt(pid))?;
             let copied = io::copy(&mut stdout, out).map(drop);
             drop(stdout);
             let status = watch.join().ok().flatten();

@@ -152,17 +152,20 @@ impl LiveControls for DeviceControls<'_> {
         vec!["mark", "save", "stop"]
     }
 
-    fn mark(&self, name: &str) -> Result<(), String> {
+    fn mark(&self, name: &str) -> Result<(), DeskError> {
         let args = [BINARY_PATH, "mark", "instant", name];
         match self.device.run(&args, self.device.privilege(), MARK_TIMEOUT) {
             Ok(output) if output.status == 0 => Ok(()),
-            Ok(output) => Err(host_hints(&output.message())),
-            Err(error) => Err(error.to_string()),
+            Ok(output) => {
+                let serial = self.device.serial().to_owned();
+                Err(DeskError::CommandFailed { serial, message: host_hints(&output.message()) })
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
-    fn switch(&self, _: &[String], _: &[String]) -> Result<(), String> {
-        Err("the categories of a recording stay as they were at its begin: end it, and name others"
-            .to_owned())
+    fn switch(&self, _: &[String], _: &[String]) -> Result<(), DeskError> {
+        let stay = "the categories of a recording stay as they were at its begin: end it, and name others";
+        Err(DeskError::Request(stay.into()))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::desk::error::DeskError;
 use crate::desk::output_names::before_ending;
 use crate::export::convert::ConvertRequest;
 use crate::export::explain::ReadTrace;
@@ -19,11 +20,12 @@ pub(super) fn capture_of_occurrence(output: &Path, one: &Occurrence) -> PathBuf 
 }
 
 /// Writes the part of a recording around a condition that was met, and a text about it beside it.
-pub(super) fn write_occurrence(part: &Kept, one: &Occurrence, path: &Path) -> Result<(), String> {
-    part.write(path, None).map_err(|error| format!("{}: {error}", path.display()))?;
+pub(super) fn write_occurrence(part: &Kept, one: &Occurrence, path: &Path) -> Result<(), DeskError> {
+    part.write(path, None)?;
     let text = format!("{}\n{}", one.text, why_text(path, one));
     let beside = path.with_extension("txt");
-    std::fs::write(&beside, text).map_err(|error| format!("{}: {error}", beside.display()))
+    std::fs::write(&beside, text)
+        .map_err(|source| DeskError::LocalFile { path: beside.display().to_string(), source })
 }
 
 /// The causes of what met a condition, in lines, by the file that was written for it.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use super::request::LiveRequest;
 use crate::desk::error::DeskError;
 use crate::desk::output_names::numbered;
 use crate::live::{
-    Kept, Live, LiveCommand, LiveHost, LiveMessage, LiveOptions, LiveServer, Occurrence, SavedFormat,
+    KeptError, Live, LiveCommand, LiveHost, LiveMessage, LiveOptions, LiveServer, Occurrence, SavedFormat,
 };
 
 /// Time between two batches.
@@ -36,10 +37,10 @@ pub(super) trait LiveControls: Sync {
     fn can(&self) -> Vec<&'static str>;
 
     /// Writes a marker into the recording.
-    fn mark(&self, name: &str) -> Result<(), String>;
+    fn mark(&self, name: &str) -> Result<(), DeskError>;
 
     /// Switches categories.
-    fn switch(&self, on: &[String], off: &[String]) -> Result<(), String>;
+    fn switch(&self, on: &[String], off: &[String]) -> Result<(), DeskError>;
 }
 
 /// A recording and its server.
@@ -73,13 +74,13 @@ struct ViewHost {
 }
 
 impl LiveHost for ViewHost {
-    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, String> {
+    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, KeptError> {
         let kept = lock(&self.live).kept();
         let kept = match (from, to) {
             (None, None) => kept,
             (from, to) => kept.between(from.unwrap_or(0), to.unwrap_or(u64::MAX)),
         };
-        kept.page().map_err(|error| error.to_string())
+        kept.page()
     }
 
     fn command(&self, command: LiveCommand) {
@@ -166,11 +167,14 @@ impl<'r> LiveView<'r> {
         self.hello(controls.can(), Vec::new());
         let result = std::thread::scope(|scope| {
             let _end = EndOnDrop(&self.is_over);
-            scope.spawn(|| self.send_batches(controls));
-            scope.spawn(|| {
+            let batches = Builder::new().spawn_scoped(scope, || self.send_batches(controls));
+            let commands = Builder::new().spawn_scoped(scope, || {
                 self.hello(controls.can(), controls.categories());
                 self.carry_out_commands(controls);
             });
+            for error in [batches.err(), commands.err()].into_iter().flatten() {
+                self.tell_error(&format!("the system gives no thread: {error}"));
+            }
             source(&mut Feed(self))
         });
         let messages = lock(&self.live).batch(true);
@@ -252,18 +256,18 @@ impl<'r> LiveView<'r> {
                         let at = lock(&self.live).kept().extent().map_or(0, |(_, end)| end);
                         self.tell(&json!({ "kind": "mark", "name": name, "at_ns": at }));
                     }
-                    Err(error) => self.tell_error(&error),
+                    Err(error) => self.tell_error(&error.to_string()),
                 },
                 Ok(LiveCommand::Save { format }) => match self.save(format) {
                     Ok(path) => {
                         self.tell(&json!({ "kind": "saved", "path": path.display().to_string() }));
                         lock(&self.written).push(path);
                     }
-                    Err(error) => self.tell_error(&error),
+                    Err(error) => self.tell_error(&error.to_string()),
                 },
                 Ok(LiveCommand::Categories { on, off }) => match controls.switch(&on, &off) {
                     Ok(()) => self.hello(controls.can(), controls.categories()),
-                    Err(error) => self.tell_error(&error),
+                    Err(error) => self.tell_error(&error.to_string()),
                 },
                 Ok(LiveCommand::Stop {}) => self.wants_end.store(true, Ordering::Relaxed),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -276,14 +280,11 @@ impl<'r> LiveView<'r> {
     }
 
     /// Writes what is kept into a file whose name is still free.
-    fn save(&self, format: SavedFormat) -> Result<PathBuf, String> {
+    fn save(&self, format: SavedFormat) -> Result<PathBuf, DeskError> {
         let kept = lock(&self.live).kept();
         let path = free(&self.output.with_extension(format.ending()));
-        self.write(&kept, &path).map(|()| path)
-    }
-
-    fn write(&self, kept: &Kept, path: &Path) -> Result<(), String> {
-        kept.write(path, None).map(drop).map_err(|error| format!("{}: {error}", path.display()))
+        kept.write(&path, None)?;
+        Ok(path)
     }
 
     /// Writes a file for each condition that was met, once the time behind it has been recorded.
@@ -311,7 +312,7 @@ impl<'r> LiveView<'r> {
                     }));
                     lock(&self.written).push(path);
                 }
-                Err(error) => self.tell_error(&error),
+                Err(error) => self.tell_error(&error.to_string()),
             }
             if self.request.stops {
                 self.wants_end.store(true, Ordering::Relaxed);

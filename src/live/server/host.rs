@@ -1,14 +1,15 @@
 //! The questions of a server to the recording that it serves.
 
 use super::command::LiveCommand;
+use crate::live::kept::KeptError;
 
 /// The recording behind a server.
 pub trait LiveHost: Send + Sync {
     /// A report page of what is kept between two times of the session, ns.
     ///
     /// # Errors
-    /// A sentence for the user.
-    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, String>;
+    /// [`KeptError`].
+    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, KeptError>;
 
     /// Takes a command of a page. It answers with messages.
     fn command(&self, command: LiveCommand);

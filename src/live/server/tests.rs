@@ -5,6 +5,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::{Error, Message, WebSocket};
 
 use super::*;
+use crate::live::kept::KeptError;
 
 /// How long a test waits for what has to come.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -13,8 +14,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 struct TestHost(Mutex<mpsc::Sender<LiveCommand>>);
 
 impl LiveHost for TestHost {
-    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, String> {
-        if from == Some(13) { Err("nothing yet".into()) } else { Ok(format!("kept {from:?} {to:?}").into()) }
+    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, KeptError> {
+        if from == Some(13) { Err(KeptError::Nothing) } else { Ok(format!("kept {from:?} {to:?}").into()) }
     }
 
     fn command(&self, command: LiveCommand) {
@@ -115,7 +116,7 @@ fn what_is_kept_is_served_for_the_times_that_are_asked_for() {
     assert!(get(&server, "kept", "").ends_with("\r\n\r\nkept None None"));
     assert!(get(&server, "kept?from=5&to=9", "").ends_with("\r\n\r\nkept Some(5) Some(9)"));
     let not_yet = get(&server, "kept?from=13", "");
-    assert!(status(&not_yet) == "503" && not_yet.ends_with("nothing yet\n"), "{not_yet}");
+    assert!(status(&not_yet) == "503" && not_yet.ends_with("nothing has been recorded yet\n"), "{not_yet}");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //!
 //! A pipe or a terminal is opened once more, through `/proc/self/fd`, because the flag O_NONBLOCK of the
 //! descriptor that was inherited would hold for all processes that share it. A socket, which cannot be opened
-//! again, is told for each write not to wait. Where a pipe cannot be opened again (another user's) at most [`PIPE_BUF`] bytes are written after each poll that finds room:
-//! that much never waits, as long as no other process writes to the same pipe.
+//! again, is told for each write not to wait. Where a pipe cannot be opened again (another user's) at most
+//! [`PIPE_BUF`] bytes are written after each poll that finds room: that much never waits, as long as no other
+//! process writes to the same pipe.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};

@@ -26,7 +26,8 @@ pub(crate) struct StreamOutput {
     extra: Slot,
     pages_bytes: u64,
     bytes: u64,
-    /// Whether the frames of a round are sent together: a recording that somebody watches has many small ones.
+    /// Whether the frames of a round are sent together: a recording that somebody watches has many small
+    /// ones.
     is_gathering: bool,
     /// Frames that are to be sent together, or the rest of a frame that the reader has not taken yet.
     rest: Vec<u8>,
