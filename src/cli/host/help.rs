@@ -11,6 +11,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
         "Commands for files:",
         &[
             "open",
+            "live",
             "info",
             "why",
             "report",

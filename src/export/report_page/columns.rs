@@ -479,15 +479,19 @@ impl StateColumns {
     /// Takes all states out.
     pub fn take(&mut self) -> Vec<StateItem> {
         let taken = std::mem::take(self);
-        let numbers =
-            varint::all(&taken.durations).zip(varint::all(&taken.states)).zip(varint::all(&taken.cpus));
-        let item = |((start, ((length, state), cpu)), waker): ((u64, ((u64, u64), u64)), &Tid)| StateItem {
-            span: Span { start, end: start.saturating_add(length), open: false },
-            state: state as u32,
-            cpu,
-            waker: waker.is_thread().then_some(*waker),
-        };
-        taken.starts.all().zip(numbers).zip(&taken.wakers).map(item).collect()
+        let mut lengths = varint::all(&taken.durations);
+        let mut states = varint::all(&taken.states);
+        let mut cpus = varint::all(&taken.cpus);
+        let items = taken.starts.all().zip(&taken.wakers).map_while(|(start, waker)| {
+            let end = start.saturating_add(lengths.next()?);
+            Some(StateItem {
+                span: Span { start, end, open: false },
+                state: states.next()? as u32,
+                cpu: cpus.next()?,
+                waker: waker.is_thread().then_some(*waker),
+            })
+        });
+        items.collect()
     }
 }
 

@@ -186,7 +186,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                 last = dat.options.time.apply(cursor.ts());
                 let event = Event {
                     ts: last,
-                    cpu: cpu,
+                    cpu,
                     tid: common.tid,
                     kind: id,
                     flags: common.flags.into(),

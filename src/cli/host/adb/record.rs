@@ -102,7 +102,7 @@ mod tests {
 
     /// Flags of the device's `record` that the host sets itself, or has itself, or that only somebody at the
     /// device needs.
-    const NOT_HANDED_ON: [&str; 4] = ["output", "json", "readable", "verbose"];
+    const NOT_HANDED_ON: [&str; 5] = ["output", "json", "live", "readable", "verbose"];
 
     /// A value for each flag that has one, and the flags that it needs beside it.
     const VALUES: [(&str, &[&str]); 14] = [
