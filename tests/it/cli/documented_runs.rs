@@ -35,7 +35,7 @@ const MIN_EXAMPLES: usize = 20;
 const THREADS: usize = 4;
 
 /// Parts of lines that do not run here, and why.
-const NOT_RUN: [(&str, &str); 14] = [
+const NOT_RUN: [(&str, &str); 17] = [
     ("./scripts/demo", "boots the emulated device"),
     ("./scripts/test", "runs this test"),
     ("./scripts/setup", "installs packages"),
@@ -48,6 +48,9 @@ const NOT_RUN: [(&str, &str); 14] = [
     ("scripts/spark-ingest", "needs a Spark cluster; dataset_engines.rs runs it"),
     ("target/release/tracebridge", "needs the build of the line before"),
     ("lab 3f9c", "names a trace of the reader's own"),
+    ("adb live ", "goes on until somebody ends it; tests/device/live.rs runs it"),
+    ("tracebridge live ", "goes on until its recording ends; tests/it/live follows streams"),
+    (" --live ", "needs the kernel's trace buffer, and goes on until somebody ends it"),
     (" --stream ", "needs the device's own recorder; tests/device records a stream"),
     ("/sys/kernel/tracing", "needs the kernel's tracefs; tests/device/documented.rs runs it"),
 ];
