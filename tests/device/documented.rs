@@ -14,9 +14,10 @@ use crate::settings::reset;
 const MIN_LINES: usize = 20;
 
 /// Parts of lines that do not run here, and why.
-const NOT_RUN: [(&str, &str); 3] = [
+const NOT_RUN: [(&str, &str); 4] = [
     ("adb ", "is for a desk"),
     ("tracebridge merge", "is for a desk"),
+    ("live ", "goes on until somebody ends it; live.rs runs it"),
     ("jq ", "needs a program that the device lacks; tests/it compares this JSON with its schema"),
 ];
 
