@@ -14,7 +14,7 @@ pub enum DeskError {
     /// The connection, the device's state, or a transfer.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// What is kept of a recording that runs could not be written.
+    /// The part of a running recording that is kept could not be written.
     #[error(transparent)]
     Kept(#[from] KeptError),
     /// The recorded files could not be converted.
