@@ -68,8 +68,16 @@ fn follow(name: &str, dat: &[u8]) {
     let mut read = Vec::new();
     let mut live = Vec::new();
     for _ in 0..ROUNDS {
-        read.push(ns_per_call(1, || drop(black_box(count(dat)))) / events);
-        live.push(ns_per_call(1, || drop(black_box(followed()))) / events);
+        read.push(
+            ns_per_call(1, || {
+                black_box(count(dat));
+            }) / events,
+        );
+        live.push(
+            ns_per_call(1, || {
+                black_box(followed());
+            }) / events,
+        );
     }
     let ratio = median_ratio(&live, &read);
     let ns = median(live);
