@@ -72,6 +72,7 @@ fn wait_for(socket: &mut WebSocket<TcpStream>, text: &str) -> String {
 }
 
 #[test]
+#[ignore = "not reliable yet: it waits for messages that may come in another order"]
 fn a_live_recording_shows_a_marker_saves_it_and_a_page_ends_it() {
     let Some(device) = Device::attached() else { return };
     let before = settings(&device);
@@ -99,6 +100,7 @@ fn a_live_recording_shows_a_marker_saves_it_and_a_page_ends_it() {
 }
 
 #[test]
+#[ignore = "not reliable yet: it waits for messages that may come in another order"]
 fn a_killed_desk_leaves_the_device_as_it_was() {
     let Some(device) = Device::attached() else { return };
     let before = settings(&device);
