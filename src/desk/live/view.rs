@@ -289,6 +289,10 @@ impl<'r> LiveView<'r> {
 
     /// Writes a file for each condition that was met, once the time behind it has been recorded.
     fn write_occurrences(&self, is_last: bool) {
+        // It is called ten times a second, and the list of what is kept may be long.
+        if lock(&self.occurrences).is_empty() {
+            return;
+        }
         let kept = lock(&self.live).kept();
         let end = kept.extent().map_or(0, |(_, end)| end);
         let after = self.request.after.as_nanos() as u64;
