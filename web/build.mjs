@@ -12,9 +12,10 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const DATA_MARK = "@TRACEBRIDGE_DATA@";
 const PAGES = [
   { script: "src/main.tsx", style: "src/page.css", output: "../src/export/report_page/page.html" },
-  { script: "src/live/main.tsx", style: "src/live/main.css", output: "../src/live/server/live.html" },
+  { script: "src/live/main.tsx", style: "src/live/main.css", output: "../src/live/server/live.html", data: "" },
 ];
 
 const bundle = async (entry, loader) => {
@@ -37,7 +38,7 @@ const bundle = async (entry, loader) => {
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 const template = await readFile(here("src/page.html"), "utf8");
 let isStale = false;
-for (const { script: entry, style: sheet, output } of PAGES) {
+for (const { script: entry, style: sheet, output, data = DATA_MARK } of PAGES) {
   const script = await bundle(entry, {});
   const style = await bundle(sheet, { ".css": "css" });
   if (/<\/script|<!--/i.test(script) || /<\/style/i.test(style))
@@ -47,7 +48,8 @@ for (const { script: entry, style: sheet, output } of PAGES) {
   const page = template
     .replace("@SCRIPT_HASH@", () => hash(script))
     .replace("@STYLE@", () => style)
-    .replace("@SCRIPT@", () => script);
+    .replace("@SCRIPT@", () => script)
+    .replace(DATA_MARK, () => data);
   if (process.argv.includes("--check")) {
     const found = await readFile(here(output), "utf8").catch(() => null);
     if (found !== page) {

@@ -205,14 +205,12 @@ fn accept(listener: &TcpListener, shared: &Arc<SharedServer>, host: &Arc<dyn Liv
 
 /// The page as `web/` builds it.
 const PAGE: &str = include_str!("live.html");
-/// The placeholder in [`PAGE`] for the data of a report, of which there is none.
-const DATA_MARK: &str = "@TRACEBRIDGE_DATA@";
 
 /// The page, which connects to the server at `port` of this machine, and to nothing else.
 fn page(port: u16) -> String {
     let policy =
         format!("default-src 'none'; connect-src 'self' ws://127.0.0.1:{port} ws://localhost:{port};");
-    PAGE.replacen("default-src 'none';", &policy, 1).replacen(DATA_MARK, "", 1)
+    PAGE.replacen("default-src 'none';", &policy, 1)
 }
 
 /// The use of an address below the number.
