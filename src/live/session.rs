@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::figures::LiveFigures;
-use super::followed::{Followed, LiveTracks};
+use super::followed::Followed;
 use super::kept::Kept;
 use super::launches::ToldLaunches;
 use super::pages::KeptPages;
@@ -169,6 +169,26 @@ impl Live {
         std::mem::take(&mut recording.waiting)
     }
 
+    /// Has the marker of this name, which is about to be written, be told when it comes. False before the
+    /// recording has begun.
+    pub fn await_mark(&mut self, name: &str) -> bool {
+        let Some(followed) = &mut self.recording.followed else { return false };
+        followed.watch().await_mark(name);
+        true
+    }
+
+    /// A marker that was awaited has not been written.
+    pub fn forget_mark(&mut self, name: &str) {
+        if let Some(followed) = &mut self.recording.followed {
+            followed.watch().forget_mark(name);
+        }
+    }
+
+    /// The last time that is known, ns since the session's start.
+    pub fn end_ns(&self) -> u64 {
+        self.recording.to.saturating_sub(self.recording.start.unwrap_or(self.recording.to))
+    }
+
     /// The name of the clock whose times the recording has; `None` before its head has come.
     pub fn clock(&self) -> Option<&'static str> {
         self.recording.followed.as_ref().map(|followed| followed.dat.clock().name())
@@ -202,13 +222,13 @@ impl StreamSteps for LiveRecording {
         self.gap = self.lost_connection.take();
         let continues = before.as_ref().is_some_and(|before| before.dat.has_formats_of(&dat));
         let watch = match before {
-            Some(mut before) => std::mem::take(before.tracks.watch()),
+            Some(mut before) => std::mem::take(before.watch()),
             None => LiveWatch::new(self.options.app.clone(), self.options.triggers.clone()),
         };
         self.pages.begin(head, continues);
         self.round = None;
         self.page_times = None;
-        self.followed = Some(Followed { dat, tracks: LiveTracks::new(watch) });
+        self.followed = Some(Followed::new(dat, watch));
         Ok(())
     }
 
@@ -267,8 +287,8 @@ impl LiveRecording {
         let _ = dat.push(until, tracks);
         let Some(first) = dat.first_ts() else { return };
         let last = dat.last_ts().unwrap_or(first);
+        let to = until.map_or(last, |until| dat.time_of(until).max(last));
         self.begin_at(first);
-        let to = until.map_or(last, |until| until.max(last));
         self.make_batch(to, false);
     }
 
@@ -278,8 +298,8 @@ impl LiveRecording {
         let _ = dat.push(None, tracks);
         let Some(first) = dat.first_ts() else { return };
         let last = dat.last_ts().unwrap_or(first);
-        let end = tracks.builder.last_ts();
-        let _ = tracks.builder.close(end);
+        let end = tracks.last_ts();
+        let _ = tracks.close(end);
         self.begin_at(first);
         self.make_batch(last, true);
     }
@@ -321,7 +341,7 @@ impl LiveRecording {
             EventCounts { events: self.before.events + counts.events, lost: self.before.lost + counts.lost };
         let events = now.events - self.told.events;
         let lost = now.lost.saturating_sub(self.told.lost);
-        let (both, open) = tracks.builder.split();
+        let (both, open) = tracks.split();
         let (page, watch) = both.parts();
         let frames = page.take_frames(open.tasks, to, is_last);
         let batch = page.take_batch(RolledTimes { start, to, is_last }, open, &frames);
@@ -330,7 +350,7 @@ impl LiveRecording {
         frames.iter().for_each(|frame| meet_frame(watch, frame));
         self.launches.new.iter().for_each(|launch| watch.met_launch(launch));
         self.figures.add(to, events, lost, &frames, self.options.app.as_deref());
-        let given_up = tracks.builder.forget() + batch.given_up;
+        let given_up = tracks.forget() + batch.given_up;
         let (damage, damaged) = dat.take_damage();
         dat.forget();
         self.told = now;
@@ -357,8 +377,10 @@ impl LiveRecording {
 
     /// The messages that belong to the batch that ends at `to`.
     fn tell_of_the_batch(&mut self, start: u64, to: u64, is_last: bool) {
-        let Some(Followed { tracks, .. }) = &mut self.followed else { return };
-        let watch = tracks.watch();
+        let Some(followed) = &mut self.followed else { return };
+        let watch = followed.watch();
+        let marks = std::mem::take(&mut watch.marks);
+        let lost_marks = watch.give_up_marks(to);
         let occurrences = std::mem::take(&mut watch.occurrences);
         let left_out = std::mem::take(&mut watch.left_out);
         let has_app = self.options.app.is_some();
@@ -366,6 +388,12 @@ impl LiveRecording {
         let launches: Vec<serde_json::Value> =
             std::mem::take(&mut self.launches.told).iter().map(|launch| launch.json(start)).collect();
         self.launches.new.clear();
+        for (name, ts) in marks {
+            self.tell(&json!({ "kind": "mark", "name": name, "at_ns": ts.saturating_sub(start) }));
+        }
+        for name in lost_marks {
+            self.note(&format!("the marker {name:?} was written, and is not in the recording"));
+        }
         figures.iter().chain(&launches).for_each(|message| self.tell(message));
         self.waiting.extend(occurrences.into_iter().map(|occurrence| {
             let at_ns = occurrence.at_ns.saturating_sub(start);

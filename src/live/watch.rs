@@ -15,6 +15,10 @@ use crate::tracks::{AsyncEdge, AsyncSlice, Span, Task, Tasks, ThreadState, Track
 
 /// The most occurrences that wait to be handed out.
 const MAX_OCCURRENCES: usize = 100;
+/// The most markers of pages that are awaited.
+const MAX_AWAITED: usize = 100;
+/// A marker that has not come for so long, ns of the recording's clock, is not awaited any more.
+const AWAITED_NS: u64 = 10_000_000_000;
 /// The most processes of which it is remembered whether they are the app's.
 const MAX_PROCESSES: usize = 1 << 16;
 
@@ -30,6 +34,10 @@ pub(super) struct LiveWatch {
     pub runnable: WindowSum,
     /// Conditions that have been met since the last call. Times are those of the recording's clock.
     pub occurrences: Vec<Occurrence>,
+    /// The markers that pages have written, each with the first time that was known afterwards.
+    awaited: Vec<(String, Option<u64>)>,
+    /// Those of them that have come, each with its time.
+    pub marks: Vec<(String, u64)>,
     /// Occurrences that were left out, because nobody took those before them.
     pub left_out: u64,
 }
@@ -38,6 +46,27 @@ impl LiveWatch {
     /// Watches for the app with this package, and for what meets the triggers.
     pub fn new(app: Option<String>, triggers: Vec<Trigger>) -> LiveWatch {
         LiveWatch { app, triggers, ..LiveWatch::default() }
+    }
+
+    /// Waits for an instant of this name.
+    pub fn await_mark(&mut self, name: &str) {
+        self.awaited.drain(..(self.awaited.len() + 1).saturating_sub(MAX_AWAITED));
+        self.awaited.push((name.to_owned(), None));
+    }
+
+    /// Does not wait for it any more.
+    pub fn forget_mark(&mut self, name: &str) {
+        if let Some(at) = self.awaited.iter().rposition(|(awaited, _)| awaited == name) {
+            self.awaited.remove(at);
+        }
+    }
+
+    /// Gives up the markers that should have come before the time `now`, and returns their names.
+    pub fn give_up_marks(&mut self, now: u64) -> Vec<String> {
+        let is_late = |(_, since): &mut (String, Option<u64>)| {
+            since.get_or_insert(now).saturating_add(AWAITED_NS) < now
+        };
+        self.awaited.extract_if(.., is_late).map(|(name, _)| name).collect()
     }
 
     /// Notes a launch, if a trigger waits for one.
@@ -109,6 +138,12 @@ impl TrackSink for LiveWatch {
             let place = || format!("{} ({pid})", names.process_name(pid));
             self.slice(&place, span, slice.name);
         }
+        Ok(())
+    }
+
+    fn instant(&mut self, _: &Tasks, _: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        let at = self.awaited.iter().position(|(awaited, _)| awaited.as_bytes() == name);
+        self.marks.extend(at.map(|at| (self.awaited.remove(at).0, ts)));
         Ok(())
     }
 

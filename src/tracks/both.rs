@@ -62,6 +62,11 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.counter(names, scope, at)
     }
 
+    fn event_type(&mut self) {
+        self.first.event_type();
+        self.second.event_type();
+    }
+
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
         self.first.kernel(symbolizer);
         self.second.kernel(symbolizer);

@@ -277,6 +277,7 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
 
     fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.roles.push(EventRole::new(kind));
+        self.sink.event_type();
         Ok(())
     }
 

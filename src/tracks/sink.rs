@@ -70,6 +70,8 @@ pub(crate) trait TrackSink {
         let _ = (names, scope, at);
         Ok(())
     }
+    /// A type of events that begin to come, with the symbols that came last.
+    fn event_type(&mut self) {}
     /// The kernel's symbols.
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
         let _ = symbolizer;

@@ -251,13 +251,7 @@ impl<'r> LiveView<'r> {
         let commands = lock(&self.commands);
         while !self.is_over.load(Ordering::Relaxed) {
             match commands.recv_timeout(POLL_INTERVAL) {
-                Ok(LiveCommand::Mark { name }) => match controls.mark(&name) {
-                    Ok(()) => {
-                        let at = lock(&self.live).kept().extent().map_or(0, |(_, end)| end);
-                        self.tell(&json!({ "kind": "mark", "name": name, "at_ns": at }));
-                    }
-                    Err(error) => self.tell_error(&error.to_string()),
-                },
+                Ok(LiveCommand::Mark { name }) => self.mark(&name, controls),
                 Ok(LiveCommand::Save { format }) => match self.save(format) {
                     Ok(path) => {
                         self.tell(&json!({ "kind": "saved", "path": path.display().to_string() }));
@@ -279,6 +273,16 @@ impl<'r> LiveView<'r> {
         }
     }
 
+    /// Has a marker be written. It is told when it has come back.
+    fn mark(&self, name: &str, controls: &dyn LiveControls) {
+        if !lock(&self.live).await_mark(name) {
+            self.tell_error("nothing has been recorded yet: the marker was not written");
+        } else if let Err(error) = controls.mark(name) {
+            lock(&self.live).forget_mark(name);
+            self.tell_error(&error.to_string());
+        }
+    }
+
     /// Writes what is kept into a file whose name is still free.
     fn save(&self, format: SavedFormat) -> Result<PathBuf, DeskError> {
         let kept = lock(&self.live).kept();
@@ -289,12 +293,7 @@ impl<'r> LiveView<'r> {
 
     /// Writes a file for each condition that was met, once the time behind it has been recorded.
     fn write_occurrences(&self, is_last: bool) {
-        // It is called ten times a second, and the list of what is kept may be long.
-        if lock(&self.occurrences).is_empty() {
-            return;
-        }
-        let kept = lock(&self.live).kept();
-        let end = kept.extent().map_or(0, |(_, end)| end);
+        let end = lock(&self.live).end_ns();
         let after = self.request.after.as_nanos() as u64;
         let is_due = |one: &Occurrence| is_last || one.at_ns.saturating_add(after) <= end;
         let due: Vec<Occurrence> = {
@@ -303,6 +302,11 @@ impl<'r> LiveView<'r> {
             *waiting = rest;
             due
         };
+        // It is called ten times a second, and the list of what is kept may be long.
+        if due.is_empty() {
+            return;
+        }
+        let kept = lock(&self.live).kept();
         for one in due {
             let path = free(&capture_of_occurrence(&self.output, &one));
             let part = kept.between(

@@ -89,14 +89,6 @@ impl MethodTable {
 }
 
 impl PageCollector {
-    pub fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
-        self.printers.kernel = symbolizer.clone();
-    }
-
-    pub fn event_type(&mut self) {
-        self.printers.kinds.push((self.printers.kernel.clone(), None));
-    }
-
     pub fn method_name(&mut self, id: MethodId, name: &MethodName<'_>) {
         let texts = [name.class, name.name, name.signature, name.file];
         let ids = texts.map(|text| self.strings.id(text.as_bytes()));
@@ -172,6 +164,14 @@ fn owner_of(track: &OwnTrack) -> Owner {
 impl TrackSink for PageCollector {
     fn observer(&mut self) -> Option<&mut dyn TrackObserver> {
         Some(&mut self.finder)
+    }
+
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
+        self.printers.kernel = symbolizer.clone();
+    }
+
+    fn event_type(&mut self) {
+        self.printers.kinds.push((self.printers.kernel.clone(), None));
     }
 
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {

@@ -260,12 +260,10 @@ impl Sink for PageTrace {
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.page().event_type();
         self.builder.event_type(id, kind)
     }
 
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
-        self.page().kernel(symbolizer);
         self.builder.kernel(symbolizer)
     }
 

@@ -132,6 +132,11 @@ pub const LATE_NS: u64 = 80_000_000;
 /// A simulated app that draws for some seconds after its launch, some frames late. Every second it inflates
 /// something for 4 ms.
 pub fn frames(seconds: u64) -> Vec<u8> {
+    frames_with(seconds, &[])
+}
+
+/// The same with more markers of a program: each its time after the start, and its text.
+pub fn frames_with(seconds: u64, markers: &[(u64, &str)]) -> Vec<u8> {
     let scenario = Scenario { threads: 3, records_mono: false, ..Scenario::new(5, Era::ArtMono) };
     let mut moments = Vec::new();
     let main = PID;
@@ -140,6 +145,9 @@ pub fn frames(seconds: u64) -> Vec<u8> {
         let tid = PID + 3 * cpu as i32;
         moments.push(Moment { ts, cpu, tid, event: KernelEvent::Marker(text) });
     };
+    for (after, text) in markers {
+        marker(START + after, 2, (*text).to_owned());
+    }
     let begin = START + 1_000_000;
     marker(begin, 2, format!("S|{SERVER}|launching: com.example.app|1"));
     for (name, from, to) in

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use support::recorder_streams::DatParts;
 use support::report_page::Page;
 use support::run_in;
-use support::scenario::Random;
+use support::scenario::{Random, START};
 use tracebridge::internals::live::{Live, LiveOptions};
 
-use super::feed::{Feeding, PERIOD_NS, Told, feed, frames, launch, options};
+use super::feed::{Feeding, PERIOD_NS, Told, feed, frames, frames_with, launch, options};
 
 /// Follows a recording with these options to its end.
 fn follow(dat: &[u8], options: LiveOptions) -> Told {
@@ -154,6 +154,30 @@ fn a_lost_connection_is_a_gap_and_what_came_before_it_is_kept() {
     let dat = tracebridge::formats::trace_dat::TraceDat::open(&kept).unwrap();
     dat.read(tracebridge::formats::Order::Time, &mut count).unwrap();
     assert_eq!(count.0, events);
+}
+
+#[test]
+fn a_marker_of_the_page_is_told_when_it_comes_back_with_its_own_time() {
+    let dat = frames_with(20, &[(7_000_000_000, "I|21000|seven </script>")]);
+    let mut live = Live::new(options(5));
+    assert!(!live.await_mark("seven </script>"), "nothing is recorded yet");
+    let mut told = Told::default();
+    let pieces = DatParts::of(&dat).stream(&mut Random(3));
+    live.feed(&pieces[0]).unwrap();
+    for name in ["seven </script>", "never", "forgotten"] {
+        assert!(live.await_mark(name));
+    }
+    live.forget_mark("forgotten");
+    for piece in &pieces[1..] {
+        live.feed(piece).unwrap();
+        told.add(live.batch(false));
+    }
+    let marks = told.of_kind("mark");
+    let start = live.start_ns().unwrap();
+    let wanted = json!({ "kind": "mark", "name": "seven </script>", "at_ns": START + 7_000_000_000 - start });
+    assert_eq!(marks, [&wanted]);
+    let texts: Vec<&str> = told.of_kind("error").iter().filter_map(|error| error["text"].as_str()).collect();
+    assert_eq!(texts, ["the marker \"never\" was written, and is not in the recording"]);
 }
 
 struct Counter(u64);
