@@ -407,10 +407,13 @@ impl RecordingLoop<'_> {
             // Rings are read more often. Reading the kernel's buffers as often would cost a page for a few
             // events.
             let now = Instant::now();
-            if ready.is_empty() && (now >= last_read + max_wait || deadline.is_some_and(|d| now >= d)) {
+            // While the buffer of one CPU fills again and again, the others are read all the same.
+            if now >= last_read + max_wait || ready.is_empty() && deadline.is_some_and(|d| now >= d) {
                 ready = (0..self.session.cpu_count()).collect();
             }
-            if !ready.is_empty() {
+            if ready.len() == self.session.cpu_count()
+                || self.plan.mode == RecordingMode::Live && !ready.is_empty()
+            {
                 last_read = now;
             }
             match self.session.read_rings() {
