@@ -53,8 +53,8 @@ pub mod internals {
     /// A recording that is followed while it runs.
     pub mod live {
         pub use crate::live::{
-            Kept, KeptError, Live, LiveError, LiveMessage, LiveOptions, Occurrence, Trigger, TriggerError,
-            WrittenFile,
+            Kept, KeptError, Live, LiveCommand, LiveError, LiveHost, LiveMessage, LiveOptions, LiveServer,
+            Occurrence, Trigger, TriggerError, WrittenFile,
         };
     }
     pub use crate::mcp::RequestProbe;

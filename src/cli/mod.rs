@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::{FromArgMatches, Parser, Subcommand};
 use tracebridge_core::cli::{ABOUT, exit, finish, recording_flags, tips, units};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-use tracebridge_device::{DeviceCommand, ProgramFlags};
+use tracebridge_device::ProgramFlags;
 
 use crate::console::complain;
 
@@ -35,7 +35,7 @@ enum Command {
     Host(host::LoggedCommand),
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[command(flatten)]
-    Device(DeviceCommand),
+    Local(host::LocalCommand),
 }
 
 /// Runs the program with the process's arguments.
@@ -54,8 +54,6 @@ pub fn main() -> ExitCode {
     if args.len() <= 1 && io::stdout().is_terminal() {
         return finish(Ok(host::greet()));
     }
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    let words = args.clone();
     let parsed = host::command_line().try_get_matches_from(args);
     let cli = match parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,
@@ -69,9 +67,7 @@ pub fn main() -> ExitCode {
     cli.flags.apply();
     finish(match cli.command {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        Command::Device(command) if command.is_shown() => host::show_recording(&words),
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        Command::Device(command) => command.run(),
+        Command::Local(command) => command.run(),
         Command::Host(command) => command.run(),
     })
 }

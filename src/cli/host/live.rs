@@ -12,21 +12,22 @@ use crate::cli::exit::{UsageError, message};
 use crate::cli::host::interrupt;
 use crate::cli::units;
 use crate::console::{complain, say};
-#[cfg(any(target_os = "linux", target_os = "android"))]
-use crate::desk::live::follow_recorder;
 use crate::desk::live::{LiveRequest, follow_file};
 use crate::desk::{Completeness, DeskError, DeviceOutcome};
 use crate::live::Trigger;
 
 /// Show a recording in the browser while it grows
 ///
-/// FILE is the stream of a recorder (`record -o - --live … > x.stream`). The page shows its last seconds;
-/// what is kept can be looked at in full, and saved. Ctrl-C, or the end of the stream, ends it.
+/// FILE is what `record -o x.dat` writes, or the stream of a recorder (`record -o - --live … > x.stream`),
+/// which is shown sooner: a .dat some three seconds after it happened. The page shows the last seconds; what
+/// is kept can be looked at in full, and saved. Ctrl-C, or the end of the recording, ends it. To record this
+/// machine and show it: `record --live`; a phone: `adb live`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit status: 0 complete, 1 failed, 2 usage, 3 events were lost.
 
-  tracebridge record -o - --live sched irq >x.stream & tracebridge live x.stream")]
+  tracebridge record -o x.dat sched irq & sleep 2; tracebridge live x.dat
+  tracebridge record -o - --live sched irq >x.stream & tracebridge live x.stream --keep 5m --output-dir found")]
 pub struct LiveFileArgs {
     /// The file that grows
     #[arg(value_name = "FILE")]
@@ -37,9 +38,6 @@ pub struct LiveFileArgs {
     #[arg(short, long, value_name = "APP")]
     app: Option<String>,
 }
-
-/// The time that is kept where none is given.
-const DEFAULT_KEEP: Duration = Duration::from_secs(60);
 
 /// How a live page is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -87,21 +85,6 @@ fn kept_time(text: &str) -> Result<Duration, String> {
     if is_kept { Ok(time) } else { Err("1s to 1h can be kept".to_owned()) }
 }
 
-impl Default for LivePageArgs {
-    fn default() -> LivePageArgs {
-        LivePageArgs {
-            keep: DEFAULT_KEEP,
-            port: 0,
-            open: OpenArg::Browser,
-            until: Vec::new(),
-            before: Duration::ZERO,
-            after: Duration::ZERO,
-            stop: false,
-            output_dir: PathBuf::from("."),
-        }
-    }
-}
-
 impl LivePageArgs {
     /// A request without anything to record.
     pub(super) fn request(&self) -> LiveRequest {
@@ -141,28 +124,8 @@ pub fn run(args: &LiveFileArgs) -> anyhow::Result<Exit> {
     print(outcome)
 }
 
-/// Runs `record --live` of this machine: `words` is the command line.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub fn show_recording(words: &[std::ffi::OsString]) -> anyhow::Result<Exit> {
-    use nix::sys::signal::{Signal, kill};
-    use nix::unistd::Pid;
-
-    interrupt::watch();
-    let page = LivePageArgs::default();
-    // The child has these of its own.
-    let words = words.iter().skip(1).filter_map(|word| word.to_str());
-    let args =
-        words.filter(|word| !["record", "--live", "--json"].contains(word)).map(str::to_owned).collect();
-    let request = LiveRequest { args, ..page.request() };
-    interrupt::hold_first();
-    let end = |pid: u32| {
-        let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGINT);
-    };
-    print(follow_recorder(&request, &TERMINAL, &end, &|address| page.show("this machine", address)))
-}
-
 /// Prints the outcome of a recording that was shown.
-fn print(outcome: Result<DeviceOutcome, DeskError>) -> anyhow::Result<Exit> {
+pub(super) fn print(outcome: Result<DeviceOutcome, DeskError>) -> anyhow::Result<Exit> {
     let outcome = outcome.map_err(|error| {
         if error.is_usage() { UsageError::from(error.to_string()).into() } else { anyhow::Error::from(error) }
     })?;

@@ -10,10 +10,13 @@ mod dmtracedump;
 mod endings;
 mod first_run;
 mod gate;
+mod given_flag;
 mod help;
 mod info;
 mod interrupt;
 mod live;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod local_record;
 mod log_output;
 mod mcp;
 mod merge;
@@ -26,7 +29,7 @@ mod version;
 mod why;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use live::show_recording;
+pub(super) use local_record::LocalCommand;
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};

@@ -1,7 +1,5 @@
-//! Recordings of this machine that are shown while they run: a stream in a file that grows, and the recorder
-//! of this program as a child.
+//! A recording of this machine that is shown while it runs, by the recorder of this program as a child.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,102 +11,56 @@ use serde_json::Value;
 use super::request::{LiveRequest, OUTPUT, check_directory};
 use super::result::outcome;
 use super::view::{LiveControls, LiveView};
-
 use crate::desk::device::StreamEnd;
 use crate::desk::error::DeskError;
 use crate::desk::outcome::DeviceOutcome;
 use crate::desk::recording::recorder_error;
 use crate::desk::user_interface::UserInterface;
-use crate::trace_dat::recorder_stream;
 
-/// Time between two looks whether a file has grown.
+/// Time between two looks whether the recorder has ended, or is to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Bytes of a file that are read at once.
-const PART_BYTES: usize = 256 << 10;
 /// How long a recorder may take to end.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
-/// A recording that nothing can be done to.
-struct OnlyShown;
 
-impl LiveControls for OnlyShown {
+/// The acts on this machine that a recording of it needs.
+pub struct LocalRecorder<'a> {
+    /// Tells the process with this id to end in order.
+    pub interrupt: &'a (dyn Fn(u32) + Sync),
+    /// Writes a marker into the recording.
+    pub mark: &'a (dyn Fn(&str) -> Result<(), DeskError> + Sync),
+}
+
+impl LiveControls for LocalRecorder<'_> {
     fn categories(&self) -> Vec<Value> {
         Vec::new()
     }
 
     fn can(&self) -> Vec<&'static str> {
-        vec!["save", "stop"]
+        vec!["mark", "save", "stop"]
     }
 
-    fn mark(&self, _: &str) -> Result<(), DeskError> {
-        Err(DeskError::Request("a recording in a file gets no markers from here".into()))
+    fn mark(&self, name: &str) -> Result<(), DeskError> {
+        (self.mark)(name)
     }
 
     fn switch(&self, _: &[String], _: &[String]) -> Result<(), DeskError> {
-        Err(DeskError::Request("the categories of a recording in a file are what they are".into()))
+        let stay = "the categories of a recording stay as they were at its begin: end it, and name others";
+        Err(DeskError::Request(stay.into()))
     }
 }
 
-/// Shows the stream of a recorder in a file, as far as it is there and as it grows, until the stream ends.
-/// `show` is given the page's address.
-///
-/// # Errors
-/// [`DeskError`] for a file that cannot be read, or is no stream of a recorder.
-pub fn follow_file(
-    path: &Path,
-    request: &LiveRequest,
-    ui: &dyn UserInterface,
-    show: &dyn Fn(&str),
-) -> Result<DeviceOutcome, DeskError> {
-    check_directory(&request.output_dir)?;
-    let local_error = |source| DeskError::LocalFile { path: path.display().to_string(), source };
-    let mut file = File::open(path).map_err(local_error)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let view = LiveView::start(request, Path::new(OUTPUT), &name)?;
-    show(&view.address());
-    let read = view.run(&OnlyShown, |out| {
-        let mut part = vec![0; PART_BYTES];
-        let mut first = Vec::new();
-        loop {
-            if ui.wants_end() || view.wants_end() {
-                return Ok(());
-            }
-            match file.read(&mut part)? {
-                0 if view.has_ended() => return Ok(()),
-                0 => std::thread::sleep(POLL_INTERVAL),
-                length if first.len() < recorder_stream::MAGIC.len() => {
-                    first.extend_from_slice(&part[..length]);
-                    let known = first.len().min(recorder_stream::MAGIC.len());
-                    if first[..known] != recorder_stream::MAGIC[..known] {
-                        return Err(io::Error::new(io::ErrorKind::InvalidData, NOT_A_STREAM));
-                    }
-                    if first.len() >= recorder_stream::MAGIC.len() {
-                        out.write_all(&first)?;
-                    }
-                }
-                length => out.write_all(&part[..length])?,
-            }
-        }
-    });
-    let written = view.written();
-    view.finish("the recording has ended");
-    read.map_err(local_error)?;
-    Ok(outcome(&StreamEnd { status: Some(0), log: String::new(), lost: None }, 0, &written))
-}
-
-const NOT_A_STREAM: &str = "not the stream of a recorder: `tracebridge record -o - --live … > x.stream` writes one that \
-                            can be followed";
-
-/// Shows what the recorder of this program records of this machine, until its end. `interrupt` tells the
-/// process with this id to end in order; `show` is given the page's address.
+/// Shows what the recorder of this program records of this machine, until its end. `show` is given the
+/// page's address.
 ///
 /// # Errors
 /// [`DeskError`] for a recorder that does not start or fails.
 pub fn follow_recorder(
     request: &LiveRequest,
     ui: &dyn UserInterface,
-    interrupt: &(dyn Fn(u32) + Sync),
+    recorder: &LocalRecorder<'_>,
     show: &dyn Fn(&str),
 ) -> Result<DeviceOutcome, DeskError> {
+    let interrupt = recorder.interrupt;
     check_directory(&request.output_dir)?;
     let program = std::env::current_exe()
         .map_err(|source| DeskError::LocalFile { path: "this program".to_owned(), source })?;
@@ -125,7 +77,7 @@ pub fn follow_recorder(
         return Err(local_error(io::ErrorKind::BrokenPipe.into()));
     };
     show(&view.address());
-    let end = view.run(&OnlyShown, |out| {
+    let end = view.run(recorder, |out| {
         std::thread::scope(|scope| {
             let reading = Builder::new().spawn_scoped(scope, move || {
                 let mut log = Vec::new();

@@ -2,6 +2,7 @@
 //! stream comes from the recorder on a device (here), from a file that grows, or from a recorder on this
 //! machine.
 
+mod file;
 mod local;
 mod occurrences;
 mod request;
@@ -14,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-pub use self::local::follow_file;
+pub use self::file::follow_file;
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub use self::local::follow_recorder;
+pub use self::local::{LocalRecorder, follow_recorder};
 pub use self::request::LiveRequest;
 use self::request::{OUTPUT, check_directory};
 use self::result::outcome;

@@ -89,8 +89,13 @@ impl FollowedDat {
         self.pending_bytes
     }
 
-    /// Pushes the events before the time `until`, ns of the recording's clock, in the order of time; without
-    /// it all that have come.
+    /// The time of an event with this time of the page's own clock, which a file may have converted.
+    pub fn time_of(&self, ts: u64) -> u64 {
+        self.dat.options.time.apply(ts)
+    }
+
+    /// Pushes the events before the time `until` of the pages' own clock, in the order of time; without it
+    /// all that have come.
     ///
     /// # Errors
     /// The errors of the sink.
@@ -104,9 +109,7 @@ impl FollowedDat {
                 self.next.push(Reverse((queue.ts(), queue.cpu, number)));
             }
         }
-        // A page whose times are to be converted first is not compared with the time of a round.
-        let is_plain = self.dat.options.time == Default::default();
-        let last = until.filter(|_| is_plain).map_or(u64::MAX, |until| until.saturating_sub(1));
+        let last = until.map_or(u64::MAX, |until| until.saturating_sub(1));
         let mut push = EventPush { dat: &self.dat, state: &mut self.state, sink };
         push.by_time(&mut self.cpus, &mut self.next, last, false)?;
         let mut waits = vec![false; self.cpus.len()];

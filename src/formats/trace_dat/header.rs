@@ -31,6 +31,8 @@ pub struct TraceDat<'a> {
     pub(super) kallsyms: StoredText<'a>,
     pub(super) printk_formats: StoredText<'a>,
     pub(super) cmdlines: Cow<'a, [u8]>,
+    /// Version 6: offset of the saved command lines, from which on a recorder changes the head.
+    pub(super) tail_at: Option<u64>,
     pub(super) cpu_data: Vec<CpuDataRange>,
     pub(super) options: DatOptions,
     pub(super) damage: Vec<Damage>,
@@ -87,6 +89,7 @@ impl<'a> TraceDat<'a> {
             kallsyms: self.kallsyms.to_owned(),
             printk_formats: self.printk_formats.to_owned(),
             cmdlines: owned(self.cmdlines),
+            tail_at: self.tail_at,
             cpu_data: Vec::new(),
             options: self.options,
             damage: self.damage,

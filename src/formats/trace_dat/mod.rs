@@ -5,8 +5,10 @@
 //! `event_names.rs`.
 
 mod cpu_data;
+mod dat_tail;
 mod event_names;
 mod follow;
+mod growing;
 mod header;
 mod page_position;
 mod read;
@@ -28,6 +30,7 @@ use crate::trace_dat::{
 };
 
 pub(crate) use follow::{FollowedDat, FollowedPage};
+pub(crate) use growing::{GrowingDat, GrowingStep};
 pub use header::{TraceDat, TraceDatError};
 
 /// Whether a file that starts with these bytes is a trace.dat.
@@ -76,6 +79,7 @@ impl<'a> TraceDat<'a> {
             kallsyms: StoredText::default(),
             printk_formats: StoredText::default(),
             cmdlines: Cow::Borrowed(&[]),
+            tail_at: None,
             cpu_data: Vec::new(),
             options: DatOptions::default(),
             damage: Vec::new(),
@@ -149,6 +153,7 @@ fn read_v6<'a>(dat: &mut TraceDat<'a>, mut c: HeaderReader<'a>) -> HeaderResult<
     c.what = "the printk formats";
     dat.printk_formats.data = Cow::Borrowed(c.sized32()?);
     c.what = "the saved command lines";
+    dat.tail_at = Some(c.offset());
     dat.cmdlines = Cow::Borrowed(c.sized64()?);
     c.what = "the table of CPUs";
     let cpus = c.u32()?;

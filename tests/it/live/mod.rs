@@ -2,6 +2,7 @@
 
 mod batches;
 mod feed;
+mod files;
 mod hostile;
 mod kept;
 mod messages;

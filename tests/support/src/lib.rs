@@ -12,6 +12,7 @@ pub mod damage;
 pub mod dat_writer;
 pub mod files;
 pub mod foreign_dat;
+pub mod growing_dat;
 mod guard;
 pub mod hostile_phone;
 pub mod kernel_pages;

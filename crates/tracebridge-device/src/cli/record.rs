@@ -45,8 +45,8 @@ pub struct RecordArgs {
     /// Where the capture goes; - is a stream on stdout, for `tracebridge convert` on the host
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_OUTPUT)]
     output: PathBuf,
-    /// Read all CPUs every 50 ms and say so in the stream, for `tracebridge adb live` and `live`, which show
-    /// the events while they come: give -o -. Without -o, the program for Linux shows them itself
+    /// Show the events in the browser while they come. With -o -, send them at once and show nothing, for
+    /// `tracebridge adb live` and `live`
     #[arg(long, conflicts_with_all = ["mode", "max_size"])]
     live: bool,
     #[command(flatten)]

@@ -1,11 +1,10 @@
 //! Flags that a command of the host takes and hands on to the same command on a device: as they were given,
 //! and as arguments of the recorder there.
 
-use std::fmt;
-
-use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id, ValueEnum};
 
+pub(super) use crate::cli::host::given_flag::GivenFlag;
+use crate::cli::host::given_flag::given_flags;
 use crate::cli::recording_flags::{ModeArg, RecordSelection};
 use crate::desk::{RecorderChoice, TraceSelection};
 use crate::formats::perfetto::trace_config::KeptEvents;
@@ -19,16 +18,6 @@ pub(super) struct Forwarded<T> {
     given: Vec<GivenFlag>,
 }
 
-/// A flag as it stands on the command line. It is displayed as one argument: `--buffer=99`, `--force`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct GivenFlag {
-    /// The name of the flag's field.
-    pub(super) id: Id,
-    /// The flag with its dashes: `--buffer`.
-    pub(super) name: String,
-    value: Option<String>,
-}
-
 impl<T> Forwarded<T> {
     /// The flags that stand on the command line, in the order of their definition. Positional arguments are
     /// not among them.
@@ -37,43 +26,19 @@ impl<T> Forwarded<T> {
     }
 }
 
-impl fmt::Display for GivenFlag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.value {
-            Some(value) => write!(f, "{}={value}", self.name),
-            None => f.write_str(&self.name),
-        }
-    }
-}
-
-/// Finds the flags of `T` that the command line has. A flag with several values is there once for each.
-fn given_flags<T: Args>(matches: &ArgMatches) -> Vec<GivenFlag> {
-    let mut given = Vec::new();
-    for arg in T::augment_args(Command::new("forwarded")).get_arguments() {
-        let id = arg.get_id();
-        let Some(long) = arg.get_long() else { continue };
-        if matches.value_source(id.as_str()) != Some(ValueSource::CommandLine) {
-            continue;
-        }
-        let flag = |value| GivenFlag { id: id.clone(), name: format!("--{long}"), value };
-        if arg.get_action().takes_values() {
-            let values = matches.get_raw(id.as_str()).into_iter().flatten();
-            given.extend(values.map(|value| flag(Some(value.to_string_lossy().into_owned()))));
-        } else {
-            given.push(flag(None));
-        }
-    }
-    given
+/// Finds the flags of `T` that the command line has.
+fn given_of<T: Args>(matches: &ArgMatches) -> Vec<GivenFlag> {
+    given_flags(T::augment_args(Command::new("forwarded")).get_arguments(), matches)
 }
 
 impl<T: Args> FromArgMatches for Forwarded<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Forwarded { given: given_flags::<T>(matches), flags: T::from_arg_matches(matches)? })
+        Ok(Forwarded { given: given_of::<T>(matches), flags: T::from_arg_matches(matches)? })
     }
 
     fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
         // The values are taken out of the matches with the flags.
-        let given = given_flags::<T>(matches);
+        let given = given_of::<T>(matches);
         Ok(Forwarded { given, flags: T::from_arg_matches_mut(matches)? })
     }
 
