@@ -206,8 +206,12 @@ impl InterruptibleWriter {
 impl Write for InterruptibleWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = &bytes[..bytes.len().min(self.max_bytes)];
+        // Where a write never waits, it finds out by itself whether there is room, as there mostly is.
+        let mut is_asked = self.max_bytes == usize::MAX;
         loop {
-            self.timeout.wait_for_room(&self.file)?;
+            if !std::mem::take(&mut is_asked) {
+                self.timeout.wait_for_room(&self.file)?;
+            }
             match self.write_now(piece) {
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 written => return written,
