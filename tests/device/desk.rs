@@ -194,6 +194,7 @@ fn what_adb_prints_as_json_of_a_device_has_the_form_of_the_published_schema() {
     let lines = [
         "record sched -t 100ms -o r.dat",
         "record sched -t 100ms --stream -o s.dat",
+        "live sched -t 1 --open none",
         "start sched",
         "mark instant x",
         "dump -o d.dat",

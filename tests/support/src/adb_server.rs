@@ -290,15 +290,6 @@ impl State {
         if hostile.is_some_and(|hostile| hostile.kind.shell(&mut stream)) {
             return None;
         }
-        let mut input = Vec::new();
-        let has_input = packets && {
-            // A packet of standard input, or the one that closes it.
-            let mut head = [0; 5];
-            stream.read_exact(&mut head).ok()?;
-            input = vec![0; u32::from_le_bytes(head[1..].try_into().ok()?) as usize];
-            stream.read_exact(&mut input).ok()?;
-            head[0] == 0
-        };
         // Stand-ins for the device's own programs.
         let path = format!(
             "{}/bin:{}",
@@ -309,7 +300,7 @@ impl State {
         let mut child = Command::new("/bin/sh")
             .args(["-c", &self.here(serial, script)])
             .env("PATH", path)
-            .stdin(if has_input { Stdio::piped() } else { Stdio::null() })
+            .stdin(if packets { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -318,7 +309,7 @@ impl State {
         let mut err = child.stderr.take()?;
         if let Some(stdin) = child.stdin.take() {
             let stream = stream.try_clone().ok()?;
-            thread::spawn(move || copy_input(stream, stdin, &input));
+            thread::spawn(move || copy_input(stream, stdin));
         }
         let is_meant = |m: &Mischief| match m {
             Mischief::CutShell(words, _) | Mischief::LoseDevice(words, _) => script.contains(words),
@@ -448,8 +439,7 @@ impl State {
 }
 
 /// Passes packets of standard input on, up to the one that closes it.
-fn copy_input(mut stream: TcpStream, mut stdin: ChildStdin, first: &[u8]) -> Option<()> {
-    stdin.write_all(first).ok()?;
+fn copy_input(mut stream: TcpStream, mut stdin: ChildStdin) -> Option<()> {
     loop {
         let mut head = [0; 5];
         stream.read_exact(&mut head).ok()?;
