@@ -282,7 +282,7 @@ fn receive_stream(
     let command = [&record, args].concat();
     let is_ending = ends_after(target, duration);
     let (delivered, end) = delivery::deliver_stream(target, output, &mut |file| {
-        let end = device.stream(&command, device.privilege(), file, &is_ending, None)?;
+        let end = device.stream(&command, device.privilege(), file, &is_ending, None, None)?;
         if !matches!(end.status, Some(0 | 3) | None) {
             return Err(recorder_error(device.serial(), end.status, &end.log));
         }

@@ -29,7 +29,7 @@ pub use pull::{PulledFile, Verification};
 pub use recorder::{Recorder, RecorderJob};
 pub use session::{SESSIONS_DIR, Session, SessionEnd, SessionState, abandon_all};
 pub use shell_words::{command_line, quoted};
-pub use stream::StreamEnd;
+pub use stream::{StreamEnd, StreamTalk};
 pub use video::{MAX_VIDEO_SECONDS, is_video};
 
 use crate::adb::{AdbError, Server, Shell, ShellOutput, Transport};

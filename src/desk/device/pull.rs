@@ -164,7 +164,7 @@ impl Device {
         }
         let cat = ["cat".to_owned(), remote.to_owned()];
         let pace = Pace::new(self.transport().server().timeout());
-        let end = self.stream(&cat, reader, to, &|| false, Some(pace))?;
+        let end = self.stream(&cat, reader, to, &|| false, Some(pace), None)?;
         match end.lost {
             Some(lost) => Err(lost.into()),
             None => Ok(()),

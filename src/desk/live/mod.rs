@@ -2,6 +2,7 @@
 //! stream comes from the recorder on a device (here), from a file that grows, or from a recorder on this
 //! machine.
 
+mod device_controls;
 mod file;
 mod local;
 mod occurrences;
@@ -10,21 +11,18 @@ mod result;
 mod view;
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
+use self::device_controls::DeviceControls;
 pub use self::file::follow_file;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use self::local::{LocalRecorder, follow_recorder};
 pub use self::request::LiveRequest;
 use self::request::{OUTPUT, check_directory};
 use self::result::outcome;
-use self::view::{LiveControls, LiveView};
-use super::device::{BINARY_PATH, Device, DeviceError, StreamEnd};
+use self::view::LiveView;
+use super::device::{BINARY_PATH, Device, DeviceError, StreamEnd, StreamTalk};
 use super::error::DeskError;
-use super::host_hints::host_hints;
 use super::outcome::{DeviceOutcome, DeviceResult};
 use super::recording::recorder_error;
 use super::targets::{TargetDevice, Targets};
@@ -34,10 +32,7 @@ use super::user_interface::UserInterface;
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
 /// After a lost connection the old recorder may hold the trace buffer for so long.
 const OLD_RECORDER_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a page's marker may take.
-const MARK_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the list of categories may take.
-const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Shows recordings on devices while they run, a page for each. `show` is given each page's address.
 ///
 /// # Errors
@@ -67,31 +62,40 @@ fn live_on(
     let output = target.name.output(Path::new(OUTPUT));
     let view = LiveView::start(request, &output, device.serial())?;
     show(device.serial(), &view.address());
-    let controls = DeviceControls { device, on: request.names.clone(), all: Mutex::new(None) };
-    let record = [BINARY_PATH, "record", "-o", "-", "--live", "--json"].map(str::to_owned);
-    let command = [&record, request.args.as_slice()].concat();
+    let controls = DeviceControls::new(device, &request.names);
     let deadline = request.duration.and_then(|duration| Instant::now().checked_add(duration));
     let wants_end = || {
         target.wants_end() || view.wants_end() || deadline.is_some_and(|deadline| Instant::now() > deadline)
     };
-    let end = view.run(&controls, |out| stream_until_end(device, &command, out, &wants_end, &view));
+    let end = view.run(&controls, |out| stream_until_end(device, request, &controls, out, &wants_end, &view));
     let gaps = view.gaps();
     let written = view.written();
     view.finish("the recording has ended");
     Ok(outcome(&end?, gaps, &written))
 }
 
+/// The command of a recorder that records these names, and for the rest as it was asked for.
+fn recorder_command(request: &LiveRequest, names: &[String]) -> Vec<String> {
+    let record = [BINARY_PATH, "record", "-o", "-", "--live", "--json"].map(str::to_owned);
+    let flags = request.args.split(|arg| arg == "--").next().unwrap_or_default();
+    let dashes = if names.is_empty() { None } else { Some("--".to_owned()) };
+    record.into_iter().chain(flags.iter().cloned()).chain(dashes).chain(names.iter().cloned()).collect()
+}
+
 /// Receives the recorder's stream, and starts another recorder when a lost connection is there again.
 fn stream_until_end(
     device: &Device,
-    command: &[String],
+    request: &LiveRequest,
+    controls: &DeviceControls<'_>,
     out: &mut dyn std::io::Write,
     wants_end: &dyn Fn() -> bool,
     view: &LiveView<'_>,
 ) -> Result<StreamEnd, DeskError> {
     let mut lost_at: Option<Instant> = None;
     loop {
-        let ended = device.stream(command, device.privilege(), out, wants_end, None);
+        let command = recorder_command(request, &controls.begin_stream());
+        let talk = controls.can_switch().then_some(controls as &dyn StreamTalk);
+        let ended = device.stream(&command, device.privilege(), out, wants_end, None, talk);
         let (text, is_busy) = match ended {
             Ok(StreamEnd { lost: Some(lost), .. }) => (lost.to_string(), false),
             Ok(end) if matches!(end.status, Some(0 | 3) | None) => return Ok(end),
@@ -121,52 +125,5 @@ fn stream_until_end(
         if !is_busy {
             lost_at = Some(Instant::now());
         }
-    }
-}
-
-/// The acts of a page on a recorder on a device.
-struct DeviceControls<'a> {
-    device: &'a Device,
-    /// The names of what is recorded.
-    on: Vec<String>,
-    /// The categories that work on the device, once it was asked.
-    all: Mutex<Option<Vec<(String, String)>>>,
-}
-
-impl LiveControls for DeviceControls<'_> {
-    fn categories(&self) -> Vec<Value> {
-        let Ok(mut all) = self.all.lock() else { return Vec::new() };
-        let all = all.get_or_insert_with(|| {
-            let listed =
-                self.device.run(&[BINARY_PATH, "list", "--json"], self.device.privilege(), LIST_TIMEOUT);
-            let listed = listed.ok().and_then(|output| serde_json::from_str(&output.text()).ok());
-            let listed: Vec<Value> = listed.unwrap_or_default();
-            let works = listed.iter().filter(|category| category["works"] == true);
-            let text = |category: &Value, name: &str| category[name].as_str().unwrap_or_default().to_owned();
-            works.map(|category| (text(category, "name"), text(category, "description"))).collect()
-        });
-        let object = |(name, description): &(String, String)| json!({ "name": name, "description": description, "on": self.on.contains(name) });
-        all.iter().map(object).collect()
-    }
-
-    fn can(&self) -> Vec<&'static str> {
-        vec!["mark", "save", "stop"]
-    }
-
-    fn mark(&self, name: &str) -> Result<(), DeskError> {
-        let args = [BINARY_PATH, "mark", "instant", name];
-        match self.device.run(&args, self.device.privilege(), MARK_TIMEOUT) {
-            Ok(output) if output.status == 0 => Ok(()),
-            Ok(output) => {
-                let serial = self.device.serial().to_owned();
-                Err(DeskError::CommandFailed { serial, message: host_hints(&output.message()) })
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn switch(&self, _: &[String], _: &[String]) -> Result<(), DeskError> {
-        let stay = "the categories of a recording stay as they were at its begin: end it, and name others";
-        Err(DeskError::Request(stay.into()))
     }
 }

@@ -12,7 +12,7 @@ pub(super) const OUTPUT: &str = "live.dat";
 /// A recording that is to be shown while it runs.
 #[derive(Debug, Clone)]
 pub struct LiveRequest {
-    /// The arguments of tracebridge's own `record`: flags, and names behind them.
+    /// The arguments of tracebridge's own `record`: flags, and names behind them, after `--`.
     pub args: Vec<String>,
     /// The names of what is recorded, as they were given.
     pub names: Vec<String>,

@@ -259,10 +259,15 @@ impl<'r> LiveView<'r> {
                     }
                     Err(error) => self.tell_error(&error.to_string()),
                 },
-                Ok(LiveCommand::Categories { on, off }) => match controls.switch(&on, &off) {
-                    Ok(()) => self.hello(controls.can(), controls.categories()),
-                    Err(error) => self.tell_error(&error.to_string()),
-                },
+                Ok(LiveCommand::Categories { on, off }) => {
+                    if let Err(error) = controls.switch(&on, &off) {
+                        self.tell_error(&error.to_string());
+                    }
+                    // Also after a refusal: a page may show already what it has asked for.
+                    let categories = controls.categories();
+                    self.tell(&json!({ "kind": "categories", "categories": categories }));
+                    self.hello(controls.can(), categories);
+                }
                 Ok(LiveCommand::Stop {}) => self.wants_end.store(true, Ordering::Relaxed),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }

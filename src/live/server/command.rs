@@ -2,13 +2,12 @@
 
 use serde::Deserialize;
 
+use crate::categories::{CategorySwitch, MAX_CATEGORY_BYTES, MAX_SWITCHED};
+
 /// The longest command, bytes.
 pub(super) const MAX_COMMAND_BYTES: usize = 4096;
 /// The longest name of a marker, bytes.
 const MAX_MARK_BYTES: usize = 200;
-/// The most categories that one command names, and the longest name of one, bytes.
-const MAX_CATEGORIES: usize = 64;
-const MAX_CATEGORY_BYTES: usize = 64;
 
 /// A command of a live page.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -70,8 +69,7 @@ pub(super) enum CommandError {
     #[error("a marker's name has 1 to {MAX_MARK_BYTES} bytes, without control characters")]
     Mark,
     #[error(
-        "a command names at most {MAX_CATEGORIES} categories, each with up to {MAX_CATEGORY_BYTES} letters, digits, \
-         _ and -"
+        "a command names 1 to {MAX_SWITCHED} categories, each with up to {MAX_CATEGORY_BYTES} letters, digits, _ and -"
     )]
     Categories,
 }
@@ -92,14 +90,8 @@ impl LiveCommand {
                 }
             }
             LiveCommand::Categories { on, off } => {
-                let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
-                // A name that begins with - would be a flag somewhere.
-                let is_category = |name: &String| {
-                    (1..=MAX_CATEGORY_BYTES).contains(&name.len())
-                        && name.bytes().all(is_plain)
-                        && !name.starts_with('-')
-                };
-                if on.len() + off.len() > MAX_CATEGORIES || !on.iter().chain(off).all(is_category) {
+                let switch = CategorySwitch { on: on.clone(), off: off.clone() };
+                if !switch.is_sound() {
                     return Err(CommandError::Categories);
                 }
             }

@@ -67,7 +67,7 @@ struct ServerState {
 /// The kinds of messages that a browser needs, however late it comes, and of which only the newest counts.
 const LASTING_KINDS: [&str; 2] = ["hello", "state"];
 /// The kinds of messages that nobody needs later.
-const PASSING_KINDS: [&str; 3] = ["numbers", "saved", "error"];
+const PASSING_KINDS: [&str; 4] = ["numbers", "saved", "error", "categories"];
 
 impl SharedServer {
     fn lock(&self) -> MutexGuard<'_, ServerState> {

@@ -4,9 +4,11 @@
 //! a command line into a [`CategorySelection`] for the device at hand.
 
 mod catalog;
+mod switch;
 mod table;
 
 pub use catalog::{Catalog, CategorySelection, MalformedVendorFile, SelectionError, VENDOR_FILE};
+pub use switch::{CategorySwitch, MAX_CATEGORY_BYTES, MAX_COMMAND_BYTES, MAX_SWITCHED, REFUSED, SWITCHED};
 pub use table::{CATEGORIES, CORE_SERVICES, PDX};
 
 /// Which events a category stands for.

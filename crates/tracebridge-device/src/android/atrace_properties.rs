@@ -20,7 +20,7 @@ const LAST_SDK_TO_NOTIFY: u32 = 29;
 pub const NO_PROPERTIES: &str = "no system properties here: userspace tags are not switched on";
 
 /// The tags and apps that a recording asks for.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserspaceRequest {
     /// The mask of tags ([`crate::android::tags`]).
     pub tags: u64,
@@ -88,6 +88,11 @@ impl SavedProperties {
             values.push((name.to_owned(), properties.get(name)?));
         }
         Ok(SavedProperties { values })
+    }
+
+    /// Whether it has all the properties that `other` has.
+    pub fn covers(&self, other: &SavedProperties) -> bool {
+        other.values.iter().all(|(name, _)| self.values.iter().any(|(own, _)| own == name))
     }
 
     fn value(&self, name: &str) -> &str {

@@ -97,6 +97,9 @@ pub(crate) enum RecordError {
     /// There is no flight recorder to dump or to stop.
     #[error("no flight recorder is on here: `tracebridge start` starts one")]
     NoFlightRecorder,
+    /// A line on standard input is no command to a live recording.
+    #[error("a command is `on NAME… off NAME…`, with 1 to 64 names of categories")]
+    NoCommand,
     /// The request names no category, event, app or function.
     #[error("nothing to record: name a category (`tracebridge list`), GROUP/EVENT, -a APP or -k FUNCTION")]
     NothingSelected,

@@ -191,6 +191,14 @@ pub(super) fn enabled_events(tracefs: &Tracefs) -> Result<Vec<EventName>, Record
     Ok(enabled)
 }
 
+/// The events of all categories that this user may switch.
+pub(super) fn switchable_events(tracefs: &Tracefs) -> Vec<EventName> {
+    let mut names = category_events();
+    names.iter_mut().filter(|name| !name.contains('/')).for_each(|group| group.push_str("/*"));
+    let selected = select_events(tracefs, &names, true).map(|selected| selected.events);
+    selected.unwrap_or_default().into_iter().map(|selected| selected.event).collect()
+}
+
 /// Enables the selected events and disables all others. Returns the events that are enabled afterwards, as
 /// far as this user can see them.
 pub(super) fn switch_events(

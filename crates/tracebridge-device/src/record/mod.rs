@@ -15,6 +15,7 @@ pub(crate) mod file_access;
 pub(crate) mod flight_recorder;
 pub(crate) mod interruptible_writer;
 pub(crate) mod launch;
+mod live_categories;
 mod machine_facts;
 mod metadata;
 mod other_programs;

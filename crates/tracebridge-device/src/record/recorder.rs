@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::cpu_reader::ReadLimit;
+use super::events::switchable_events;
 use super::interruptible_writer::{EndTimeout, WriteTimeout};
+use super::live_categories::LiveCategories;
 use super::other_programs::{SettingsWatch, other_readers};
 use super::request::{BufferNotice, RecordingRequest};
 use super::scheduling::Priority;
@@ -67,7 +69,9 @@ impl RecordingMode {
 /// time and what is in the kernel's buffers.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 /// The longest time between two rounds of a recording that somebody watches.
-const LIVE_INTERVAL: Duration = Duration::from_millis(50);
+const LIVE_INTERVAL: Duration = Duration::from_millis(100);
+/// A live round that moves a larger part of a buffer than this is followed by a look at the watermarks.
+const QUIET_PART: u64 = 16;
 /// Time between two checks whether a buffer is full.
 const FULL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two clock snapshots.
@@ -99,6 +103,8 @@ pub(super) struct PreparedRecording<'a> {
     notes: Vec<String>,
     settings: SettingsGuard,
     signals: Signals,
+    /// The categories of a live recording, where they can be switched.
+    categories: Option<LiveCategories>,
 }
 
 impl<'a> PreparedRecording<'a> {
@@ -122,8 +128,13 @@ impl<'a> PreparedRecording<'a> {
         let signals = Signals::block().map_err(RecordError::Signals)?;
         let (tracefs, created) = request.buffer.open_or_create()?;
         let settings = request.buffer.lock(&tracefs, created, notify)?;
-        let (config, notes) = request.resolve(&tracefs, plan.mode.when_full())?;
-        Ok(PreparedRecording { plan, config, notes, settings, signals })
+        let (mut config, notes) = request.resolve(&tracefs, plan.mode.when_full())?;
+        let is_live = plan.mode == RecordingMode::Live;
+        let mut categories = is_live.then(|| LiveCategories::begin(request)).flatten();
+        if let Some(categories) = &mut categories {
+            categories.prepare(&mut config);
+        }
+        Ok(PreparedRecording { plan, config, notes, settings, signals, categories })
     }
 
     pub(super) fn tracefs(&self) -> &Tracefs {
@@ -154,8 +165,12 @@ impl<'a> PreparedRecording<'a> {
 
     /// Configures the trace buffer, and begins the output with its head. Tracing is still off.
     fn arm(self) -> Result<Recording<'a>, RecordError> {
-        let PreparedRecording { plan, config, mut notes, mut settings, signals } = self;
+        let PreparedRecording { plan, config, mut notes, mut settings, signals, categories } = self;
         let mut applied = tracefs_config::apply(&mut settings, &config).map_err(RecordError::fatal)?;
+        if categories.is_some() {
+            applied.later = switchable_events(settings.tracefs());
+            applied.later.retain(|event| !applied.events.contains(event));
+        }
         let timeout = Rc::new(WriteTimeout::until_signal(&signals));
         // The reader of a stream must take the head before tracing begins. The time in which it takes nothing
         // counts, not the time that collecting the head takes.
@@ -185,7 +200,17 @@ impl<'a> PreparedRecording<'a> {
         };
         let has_watermark = applied.watermark.is_some();
         let buffer_kb = config.buffer_kb;
-        Ok(Recording { plan, session, settings, signals, timeout, buffer_kb, has_watermark, summary })
+        Ok(Recording {
+            plan,
+            session,
+            settings,
+            signals,
+            timeout,
+            buffer_kb,
+            has_watermark,
+            categories,
+            summary,
+        })
     }
 }
 
@@ -201,6 +226,7 @@ struct Recording<'a> {
     buffer_kb: u64,
     /// Whether a CPU's pipe becomes readable when its buffer is filled to the watermark.
     has_watermark: bool,
+    categories: Option<LiveCategories>,
     summary: RecordingSummary,
 }
 
@@ -232,17 +258,19 @@ impl Recording<'_> {
         print_step(format_args!("scheduling: {}", priority.class()));
         let started = Instant::now();
         self.timeout.set_deadline(self.plan.duration.map(|duration| started + duration));
-        let tracefs = self.settings.tracefs();
-        let watch = SettingsWatch::begin(tracefs);
+        let tracefs = self.settings.tracefs().clone();
+        let watch = SettingsWatch::begin(&tracefs);
         let mut recording_loop = RecordingLoop {
             plan: self.plan,
             buffer_kb: self.buffer_kb,
             signals: &self.signals,
             session: &mut self.session,
-            tracefs,
+            settings: &mut self.settings,
             watch: &watch,
             priority,
             has_watermark: self.has_watermark,
+            looks_at_watermarks: self.has_watermark && self.plan.mode == RecordingMode::Stream,
+            categories: self.categories.take(),
             false_wakeups: 0,
         };
         let mut end = recording_loop.run(started);
@@ -251,7 +279,7 @@ impl Recording<'_> {
         let changes = match &mut end {
             Ok(LoopEnd::TakenOver(changes)) => std::mem::take(changes),
             // The changes of the last second: the loop looks for them once a second.
-            _ => watch.changes(tracefs),
+            _ => watch.changes(&tracefs),
         };
         Ok(LoopResult { end, changes, seconds, priority })
     }
@@ -365,6 +393,15 @@ enum LoopEnd {
     TakenOver(Vec<String>),
 }
 
+/// What has ended a wait of the loop.
+#[derive(Default)]
+struct Woken {
+    /// The indices of the readers with enough pages, none when the time is over.
+    ready: Vec<usize>,
+    has_signal: bool,
+    has_command: bool,
+}
+
 /// The loop that moves pages while tracing is on.
 struct RecordingLoop<'a> {
     plan: &'a RecordingPlan,
@@ -372,11 +409,15 @@ struct RecordingLoop<'a> {
     buffer_kb: u64,
     signals: &'a Signals,
     session: &'a mut RecordingSession,
-    tracefs: &'a Tracefs,
+    settings: &'a mut SettingsGuard,
     watch: &'a SettingsWatch,
     priority: Priority,
     /// Whether a CPU's pipe becomes readable when its buffer is filled to the watermark.
     has_watermark: bool,
+    /// Whether the loop waits for that too. A live recording reads the buffers long before, unless events
+    /// come very fast.
+    looks_at_watermarks: bool,
+    categories: Option<LiveCategories>,
     false_wakeups: u32,
 }
 
@@ -400,9 +441,12 @@ impl RecordingLoop<'_> {
             };
             let left = deadline.map_or(max_wait, |d| d.saturating_duration_since(Instant::now()));
             let left = left.min((last_read + max_wait).saturating_duration_since(Instant::now()));
-            let mut ready = self.wait(left.min(self.session.rings_wait()));
-            if let Some(signal) = self.signals.take() {
+            let Woken { mut ready, has_signal, has_command } = self.wait(left.min(self.session.rings_wait()));
+            if has_signal && let Some(signal) = self.signals.take() {
                 return Ok(Signal(signal));
+            }
+            if has_command {
+                self.categories.take_if(|categories| !categories.obey(self.settings));
             }
             // Rings are read more often. Reading the kernel's buffers as often would cost a page for a few
             // events.
@@ -447,7 +491,7 @@ impl RecordingLoop<'_> {
             if now >= next_check {
                 next_check = now + MAX_WAIT;
                 self.priority.check_share();
-                let changes = self.watch.changes(self.tracefs);
+                let changes = self.watch.changes(self.settings.tracefs());
                 if !changes.is_empty() {
                     return Ok(TakenOver(changes));
                 }
@@ -463,21 +507,25 @@ impl RecordingLoop<'_> {
         }
     }
 
-    /// Sleeps until a buffer is filled to its watermark, a signal comes, or `max_wait` is over. Returns the
-    /// indices of the readers with enough pages, none when the time is over.
-    fn wait(&self, max_wait: Duration) -> Vec<usize> {
-        let pipes: Vec<_> = self.session.pipes().collect();
+    /// Sleeps until a buffer is filled to its watermark, a signal or a command comes, or `max_wait` is over.
+    fn wait(&self, max_wait: Duration) -> Woken {
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        if self.has_watermark && self.plan.mode.is_streaming() {
-            fds.extend(pipes.iter().map(|pipe| PollFd::new(*pipe, PollFlags::POLLIN)));
+        fds.extend(self.categories.iter().map(|commands| PollFd::new(commands.input(), PollFlags::POLLIN)));
+        let others = fds.len();
+        if self.looks_at_watermarks {
+            fds.extend(self.session.pipes().map(|pipe| PollFd::new(pipe, PollFlags::POLLIN)));
         }
         // Rounded up to whole milliseconds: a timeout of 0 would make the loop spin during the last
         // millisecond.
         let timeout =
             PollTimeout::try_from(max_wait + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX);
         match poll(&mut fds, timeout) {
-            Ok(0) | Err(_) => Vec::new(),
-            Ok(_) => (0..fds.len() - 1).filter(|n| fds[n + 1].any() == Some(true)).collect(),
+            Ok(0) | Err(_) => Woken::default(),
+            Ok(_) => {
+                let is_ready = |n: usize| fds[n].any() == Some(true);
+                let ready = (others..fds.len()).filter(|n| is_ready(*n)).map(|n| n - others).collect();
+                Woken { ready, has_signal: is_ready(0), has_command: (1..others).any(is_ready) }
+            }
         }
     }
 
@@ -498,6 +546,7 @@ impl RecordingLoop<'_> {
         if ready.len() < self.session.cpu_count() {
             self.check_wakeup(moved);
         }
+        self.looks_at_watermarks = self.has_watermark && moved > self.buffer_kb * 1024 / QUIET_PART;
         Ok(())
     }
 
@@ -507,6 +556,7 @@ impl RecordingLoop<'_> {
         let is_false = moved_bytes < self.buffer_kb * 1024 / 8;
         self.false_wakeups = if self.has_watermark && is_false { self.false_wakeups + 1 } else { 0 };
         self.has_watermark &= self.false_wakeups < MAX_FALSE_WAKEUPS;
+        self.looks_at_watermarks &= self.has_watermark;
     }
 }
 

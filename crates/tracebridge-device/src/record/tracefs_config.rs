@@ -2,7 +2,7 @@
 //! puts the old value back.
 
 use super::events::{AskedEvents, SelectedEvent, switch_events};
-use super::{EventName, RecordError, SettingsGuard, is_option_on};
+use super::{EventName, RecordError, SettingsGuard, Tracefs, is_option_on};
 use crate::android::{NO_PROPERTIES, Properties, UserspaceRequest};
 use crate::clock::Clock;
 use crate::step_log::{self, print_step};
@@ -55,6 +55,8 @@ pub(crate) struct AppliedConfig {
     /// The events that are enabled: the requested ones, those that name threads where the kernel hides its
     /// list of names, and any that this process may not disable.
     pub(crate) events: Vec<EventName>,
+    /// Events that may be switched on later, and so need a description from the begin.
+    pub(crate) later: Vec<EventName>,
     /// The names that were asked for, with those of their events that are on. A name without such an event
     /// is not among them: a note says why.
     pub(crate) asked: Vec<AskedEvents>,
@@ -144,12 +146,13 @@ pub(crate) fn apply(
     asked.iter_mut().for_each(|asked| asked.events.retain(|event| events.contains(event)));
     asked.retain(|asked| !asked.events.is_empty());
     let restricted = !tracefs.has_names();
+    let naming_events = naming_events(&tracefs);
     if config.process_in_text {
         let top = if tracefs.instance_name().is_some() { "../../" } else { "" };
         let without = "processes of threads that end are missing";
         OptionalKnobs { settings, notes: &mut notes }.set(&format!("{top}options/record-tgid"), "1", without);
     } else {
-        add_events(settings, if restricted { &NAMING_EVENTS } else { &NEW_THREAD_EVENTS }, &mut events);
+        add_events(settings, naming_events, &mut events);
     }
     tracefs.clear()?;
     let reading = if has_watermark { "the kernel wakes the reader" } else { "read at fixed intervals" };
@@ -157,11 +160,40 @@ pub(crate) fn apply(
     Ok(AppliedConfig {
         clock,
         events,
+        later: Vec::new(),
         asked,
         notes,
         restricted,
         watermark: has_watermark.then_some(WATERMARK_PERCENT),
     })
+}
+
+/// Switches the events of a recording that runs to these, and the tags, unless they stay. Returns a sentence
+/// for each event that is not as it should be.
+pub(crate) fn switch(
+    settings: &mut SettingsGuard,
+    events: &[SelectedEvent],
+    userspace: Option<&UserspaceRequest>,
+) -> Result<Vec<String>, RecordError> {
+    let naming = naming_events(settings.tracefs());
+    let naming = naming.into_iter().filter(|event| !events.iter().any(|other| other.event == *event));
+    let naming = naming.map(|event| SelectedEvent { event, filter: None });
+    let selected: Vec<SelectedEvent> = events.iter().cloned().chain(naming).collect();
+    let mut notes = Vec::new();
+    switch_events(settings, &selected, &mut notes)?;
+    if let Some(userspace) = userspace
+        && let Some(properties) = Properties::find()
+    {
+        settings.set_userspace(&properties, userspace)?;
+    }
+    Ok(notes)
+}
+
+/// The events that name threads, as far as this user may switch them.
+fn naming_events(tracefs: &Tracefs) -> Vec<EventName> {
+    let names: &[(&str, &str)] = if tracefs.has_names() { &NEW_THREAD_EVENTS } else { &NAMING_EVENTS };
+    let events = names.iter().map(|(group, name)| EventName::new(*group, *name));
+    events.filter(|event| tracefs.may_write(event.enable())).collect()
 }
 
 /// Turns tracing on. The buffer is empty at that moment.
@@ -320,19 +352,10 @@ fn set_buffer_size(
     knobs.iter().try_for_each(|knob| settings.set(knob, &kb.to_string()).map(drop))
 }
 
-/// Switches further events on, as far as this user may.
-fn add_events(
-    settings: &mut SettingsGuard,
-    wanted: &[(&'static str, &'static str)],
-    events: &mut Vec<EventName>,
-) {
-    let tracefs = settings.tracefs().clone();
-    for &(group, name) in wanted {
-        let event = EventName::new(group, name);
-        if !events.contains(&event)
-            && tracefs.may_write(event.enable())
-            && settings.set(&event.enable(), "1").is_ok()
-        {
+/// Switches further events on.
+fn add_events(settings: &mut SettingsGuard, wanted: Vec<EventName>, events: &mut Vec<EventName>) {
+    for event in wanted {
+        if !events.contains(&event) && settings.set(&event.enable(), "1").is_ok() {
             events.push(event);
         }
     }

@@ -291,9 +291,12 @@ impl SettingsGuard {
             return Err(RecordError::Mixed { path: self.tracefs.path(knob) });
         }
         self.tracefs.check_writable(knob)?;
-        let end = self.save_value(knob)?;
+        // The value before this guard's first write is the one to put back.
+        let end = if self.own.contains_key(knob) { None } else { Some(self.save_value(knob)?) };
         if let Err(error) = self.tracefs.write(knob, value) {
-            self.forget_unchanged(end);
+            if let Some(end) = end {
+                self.forget_unchanged(end);
+            }
             return Err(error);
         }
         // The kernel rounds sizes.
@@ -335,13 +338,19 @@ impl SettingsGuard {
         Ok(end)
     }
 
-    /// Switches userspace tags on. The old properties are put back together with the other settings.
+    /// Switches userspace tags. The properties as they were before the first call are put back together with
+    /// the other settings.
     pub(crate) fn set_userspace(
         &mut self,
         properties: &Properties,
         request: &UserspaceRequest,
     ) -> Result<(), RecordError> {
-        self.save(SavedSetting::Properties(SavedProperties::read(properties, request)?))?;
+        let read = SavedProperties::read(properties, request)?;
+        let has =
+            |saved: &SavedSetting| matches!(saved, SavedSetting::Properties(saved) if saved.covers(&read));
+        if !self.saved.iter().any(has) {
+            self.save(SavedSetting::Properties(read))?;
+        }
         // The old properties are saved above, so the guard of the tags has nothing to put back.
         UserspaceTags::enable(properties, request)?.leave_on();
         Ok(())
