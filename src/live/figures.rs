@@ -17,7 +17,8 @@ const MAX_FRAMES: usize = 24_000;
 #[derive(Debug, Clone, Copy)]
 struct WindowFrame {
     end: u64,
-    is_janky: bool,
+    /// None without a deadline.
+    is_janky: Option<bool>,
     cpu_ns: u64,
 }
 
@@ -39,7 +40,7 @@ impl LiveFigures {
         let is_meant = |frame: &&Frame| app.is_none_or(|app| is_process_of(app, &frame.package));
         self.frames.extend(frames.iter().filter(is_meant).map(|frame| WindowFrame {
             end: frame.end,
-            is_janky: frame.is_janky(),
+            is_janky: frame.overrun().map(|_| frame.is_janky()),
             cpu_ns: frame.duration_cpu_ns,
         }));
         let since = to.saturating_sub(WINDOW_NS);
@@ -59,6 +60,7 @@ impl LiveFigures {
         let cpu: Vec<i64> = self.frames.iter().map(|frame| frame.cpu_ns as i64).collect();
         let at = PERCENTILES.iter().position(|percent| *percent == PERCENTILE).unwrap_or(0);
         let p95_ms = (!cpu.is_empty()).then(|| rounded(percentiles(cpu)[at] / 1e6));
+        let is_known = self.frames.is_empty() || self.frames.iter().any(|frame| frame.is_janky.is_some());
         let running = app.map(|watch| watch.running.sum(now));
         let runnable = app.map(|watch| watch.runnable.sum(now));
         let percent = |part: u64, whole: u64| rounded(part as f64 * 100.0 / whole as f64);
@@ -71,7 +73,7 @@ impl LiveFigures {
             "events_per_s": (self.events.sum(now) as f64 * 1e9 / window_ns as f64).round() as u64,
             "lost": self.lost.sum(now),
             "frames": self.frames.len(),
-            "janky": self.frames.iter().filter(|frame| frame.is_janky).count(),
+            "janky": is_known.then(|| self.frames.iter().filter(|frame| frame.is_janky == Some(true)).count()),
             "p95_ms": p95_ms,
             "app_cpu_percent": running.map(|running| percent(running, window_ns)),
             "runnable_percent": runnable.map(|(runnable, wanted)| percent(runnable, wanted)),

@@ -54,6 +54,13 @@ impl ToldLaunch {
         })
     }
 
+    /// Whether less of this launch is known than of `other`.
+    fn lacks_of(&self, other: &ToldLaunch) -> bool {
+        (self.ttid.is_none() && other.ttid.is_some())
+            || (self.ttfd.is_none() && other.ttfd.is_some())
+            || (self.launch_type.is_none() && other.launch_type.is_some())
+    }
+
     /// A sentence for people.
     pub fn text(&self) -> String {
         let ms = |ns: u64| format!("{:.0} ms", ns as f64 / 1e6);
@@ -100,7 +107,8 @@ impl ToldLaunches {
                 known.begin == launch.begin && (known.package == launch.package || known.end == launch.end)
             };
             match self.known.iter_mut().find(is_same) {
-                Some(known) if *known == launch => {}
+                // Frames that are older than what is kept make a launch known less well than it was.
+                Some(known) if *known == launch || launch.lacks_of(known) => {}
                 Some(known) => {
                     known.clone_from(&launch);
                     self.told.push(launch);
