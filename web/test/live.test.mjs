@@ -311,7 +311,7 @@ browserTest("chromium", "Space shows what is kept as a report, and goes on", asy
     assert.equal(await page.evaluate(() => location.hash), "");
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");
     assert.equal(await page.$eval(".live header select", ({ value }) => value), "light");
-    assert.equal(await page.title(), "a phone · tracebridge");
+    assert.equal(await page.title(), `${APP} · a phone · tracebridge`);
     assert.equal(await page.evaluate(() => document.activeElement.textContent), "Stop the picture");
     // Once more, with the buttons.
     await clickButton(page, "Stop the picture");
@@ -377,8 +377,8 @@ browserTest("chromium", "marker, save, categories, end: by keys alone", async (r
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await asked({ do: "save", format: "pftrace" });
-    await page.keyboard.press("Escape");
-    assert.equal((await page.$$(".menu")).length, 0);
+    assert.equal((await page.$$(".menu")).length, 0, "what was chosen closes the menu");
+    assert.match(await page.evaluate(() => document.activeElement.textContent), /^Save/);
     server.send({ kind: "saved", path: "kept-1.pftrace" });
     server.send({ kind: "triggered", path: "late-1.dat", text: "frame.overrun > 50ms", at_ns: 5 });
     await eventually("the files show", async () =>
@@ -395,6 +395,7 @@ browserTest("chromium", "marker, save, categories, end: by keys alone", async (r
     await page.keyboard.press("Space");
     await asked({ do: "categories", on: ["gfx"], off: [] });
     await page.keyboard.press("Escape");
+    assert.match(await page.evaluate(() => document.activeElement.textContent), /^Categories/);
 
     const launch = { kind: "launch", package: APP, type: "cold", begin_ns: 100 * MS, end_ns: 700 * MS };
     server.send({ ...launch, ttid_ns: 450 * MS, ttfd_ns: null }, { ...launch, ttid_ns: 450 * MS, ttfd_ns: 600 * MS });
@@ -434,6 +435,117 @@ browserTest("chromium", "marker, save, categories, end: by keys alone", async (r
     assert.doesNotMatch((await texts(page, "[role=alert]")).join(), /tries again/);
   });
 });
+
+browserTest("chromium", "categories show what is recorded, not what was asked for", async (running) => {
+  await withLive(running, async ({ page, server }) => {
+    await play(page, server, 1, 2);
+    await clickButton(page, "Categories ▾");
+    const shows = (on, text) =>
+      eventually(text, async () => {
+        assert.deepEqual(await page.$$eval(".menu input", (all) => all.map(({ checked }) => checked)), on);
+        assert.deepEqual(await texts(page, ".menu [role=status]"), [text]);
+      });
+    const told = (...on) => ({
+      kind: "categories",
+      categories: HELLO.categories.map((one, n) => ({ ...one, on: on[n] })),
+    });
+    const flip = (n) => page.evaluate((n) => document.querySelectorAll(".menu input")[n].click(), n);
+    await shows([true, true, false], "2 of 3 categories recorded.");
+    await flip(2);
+    await shows([true, true, true], "Switching view …");
+    server.send(told(true, true, true));
+    await shows([true, true, true], "3 of 3 categories recorded.");
+    // Another page switches one off.
+    server.send(told(false, true, true));
+    await shows([false, true, true], "2 of 3 categories recorded.");
+    // What is refused stays as it was.
+    await flip(1);
+    await shows([false, false, true], "Switching sched …");
+    server.send({ kind: "error", text: "sched cannot be switched off" });
+    await shows([false, true, true], "2 of 3 categories recorded.");
+    // Of two that are asked for one after the other, the first answer does not undo the second.
+    await flip(0);
+    await flip(2);
+    await shows([true, true, false], "Switching gfx, view …");
+    server.send(told(true, true, true));
+    await shows([true, true, false], "Switching view …");
+    server.send(told(true, true, false));
+    await shows([true, true, false], "2 of 3 categories recorded.");
+    server.send({ ...HELLO, can: ["save"] });
+    await eventually("what cannot be switched is not offered", async () =>
+      assert.ok(!(await texts(page, ".live header button")).some((text) => text.startsWith("Categories"))),
+    );
+  });
+});
+
+browserTest(
+  "chromium",
+  "of an app that was started anew the new process comes first, the ended ones last",
+  async (running) => {
+    // The kernel leaves the last 15 characters of the name of Android's processes.
+    const package_ = "com.example.longer.app";
+    const name = package_.slice(-15);
+    await withLive(
+      running,
+      async ({ page, server }) => {
+        const STEP = 500 * MS;
+        // A process that runs until the end of some batch: of the states, the last one is open before.
+        const states = (key, thread, from, to, isOpen) => ({
+          key,
+          kind: "states",
+          role: "states",
+          thread,
+          open: isOpen ? 1 : 0,
+          values: { start: [from], duration: [to - from], state: [0], cpu: [1] },
+        });
+        const strings = ["Running"];
+        const part = (number, running) => {
+          const [from, to] = [(number - 1) * STEP, number * STEP];
+          const pids = running.map(([pid]) => pid);
+          return encodeBatch({
+            batch: number,
+            from_ns: from,
+            to_ns: to,
+            strings,
+            processes: pids.map((pid) => ({ pid, name })),
+            threads: pids.map((pid) => ({ tid: pid, pid, name, main: true })),
+            tracks: running.map(([pid, began, ends], n) => states(pid, n, began, Math.min(to, ends), ends > to)),
+          });
+        };
+        const groups = async () => (await live(page, "rows"))[0].filter(({ kind }) => kind === "group");
+        const order = async () => (await groups()).map(({ id, open }) => [id, open]);
+        for (let number = 1; number <= 4; number++) server.send(part(number, [[10, 0, 4 * STEP]]));
+        server.send(part(5, [[20, 4 * STEP, 1e12]]));
+        await reached(page, 5 * STEP);
+        await eventually("both are there, the new one first", async () =>
+          assert.deepEqual(await order(), [
+            ["process 20", true],
+            ["process 10", true],
+          ]),
+        );
+        assert.deepEqual(
+          (await groups()).map(({ label }) => label),
+          [package_, package_],
+        );
+        for (let number = 6; number <= 30; number++)
+          server.send(
+            part(number, [
+              [20, 4 * STEP, 1e12],
+              [30, (number - 1) * STEP, 1e12],
+            ]),
+          );
+        await eventually("the ended one is folded, behind what still runs", async () =>
+          assert.deepEqual(await order(), [
+            ["process 30", true],
+            ["process 20", true],
+            ["process 10", false],
+          ]),
+        );
+      },
+      { greeting: [{ ...HELLO, app: package_ }, RECORDING] },
+    );
+  },
+);
 
 browserTest("chromium", "a broken connection is told and made again, and nothing comes twice", async (running) => {
   await withLive(running, async ({ page, server }) => {

@@ -17,7 +17,7 @@ export interface LiveProcess {
   rank: number;
   threads: LiveThread[];
   tracks: LiveTrack[];
-  /** How long its threads have run, ns. */
+  /** How long its threads have run lately, ns: what is longer ago counts less. */
   busy: number;
 }
 
@@ -44,6 +44,8 @@ export interface LiveTrack {
   /** The least and the largest value of a counter. */
   low: number;
   high: number;
+  /** Whether the deadline of any of its frames is known. */
+  hasDeadlines: boolean;
 }
 
 /** A period in which something is missing for all rows. */
@@ -62,6 +64,8 @@ const MAX_ITEMS = 14_000_000;
 const MAX_GAPS = 200;
 /** Old items are dropped this often. */
 const PRUNE_NS = 1e9;
+/** A second ago counts so much of now in how busy a thread is: half of it after seven seconds. */
+const BUSY_KEPT = 0.9;
 const STEP_NS = 1e9;
 /** What the picture has no rows for. */
 const LEFT_OUT = ["events", "irq", "idle", "vsync", "expected_frames", "causes"];
@@ -86,6 +90,8 @@ export class Kept {
   /** Whether less is kept than was asked for. */
   isFull = false;
   private pruned = -Infinity;
+  /** Processes that have been here. */
+  private seen = 0;
 
   constructor(public keepNs: number) {}
 
@@ -136,7 +142,7 @@ export class Kept {
   private process(pid: number | null, name: string): LiveProcess {
     let process = this.processes.get(pid);
     if (!process) {
-      process = { pid, name, rank: this.processes.size, threads: [], tracks: [], busy: 0 };
+      process = { pid, name, rank: this.seen++, threads: [], tracks: [], busy: 0 };
       this.processes.set(pid, process);
     }
     if (name && process.name !== name) {
@@ -186,7 +192,7 @@ export class Kept {
     const { key, kind, role, name, unit, cpu } = of;
     const thread = of.thread === null ? null : threads[of.thread];
     const process = of.process === null ? null : processes[of.process];
-    track = { key, kind, role, name, unit, cpu, thread, process, lanes: [], low: 0, high: 0 };
+    track = { key, kind, role, name, unit, cpu, thread, process, lanes: [], low: 0, high: 0, hasDeadlines: false };
     this.tracks.set(key, track);
     if (thread) {
       if (thread.tracks.length === 0) this.join(thread);
@@ -245,6 +251,10 @@ export class Kept {
         else if (frames) {
           const flags = spans.flags?.[i] ?? 0;
           const parts = flags & FLAG_NO_DEADLINE || !spans.overrun ? 0 : deadlineParts(end - start, spans.overrun[i]);
+          if (parts > 0 && !own.hasDeadlines) {
+            own.hasDeadlines = true;
+            this.version++;
+          }
           key = name(flags & FLAG_LATE ? "late" : "frame", spans.label[i]) + parts * 2 ** NAME_BITS;
         } else key = name("slice", spans.label[i]);
         add(spans.depth[i], i, start, end, key);
@@ -297,6 +307,11 @@ export class Kept {
       this.drop();
     }
     this.names.prune(this.horizon);
+    for (const [pid, process] of this.processes) {
+      if (process.threads.length + process.tracks.length === 0) this.processes.delete(pid);
+      process.busy *= BUSY_KEPT;
+      for (const thread of process.threads) thread.busy *= BUSY_KEPT;
+    }
     this.gaps = this.gaps.filter(({ to }) => to >= this.horizon);
   }
 
@@ -307,6 +322,11 @@ export class Kept {
       for (const lane of track.lanes) {
         lane.prune(this.horizon, track.kind === "counter");
         kept += lane.count;
+      }
+      // Depths that slices reach no more give up their lines.
+      while (track.lanes.at(-1)?.count === 0) {
+        track.lanes.pop();
+        this.version++;
       }
       this.items += kept;
       if (kept === 0) this.forget(track);

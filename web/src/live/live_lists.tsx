@@ -14,7 +14,13 @@ const count = (value: number | null) => (value === null ? UNKNOWN : countText(va
 /** The figures of the last seconds. */
 export function Figures({ numbers }: { numbers: Numbers | null }) {
   const { frames = null, janky = null, p95_ms: p95 = null, lost = null } = numbers ?? {};
-  const share = janky !== null && frames ? `${countText(janky)} · ${percentText(janky, frames)} %` : count(janky);
+  // The deadlines of frames are in the recording, or nobody knows which were late.
+  const share =
+    janky !== null && frames
+      ? `${countText(janky)} · ${percentText(janky, frames)} %`
+      : janky === null && frames
+        ? "no deadline"
+        : count(janky);
   const figures: [name: string, value: string, meaning: string][] = [
     ["Frames", count(frames), "Frames that the app's main thread and RenderThread did"],
     ["Janky", share, "Frames that ended after their deadline"],

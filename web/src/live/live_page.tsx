@@ -10,11 +10,12 @@ import { Field } from "../ui/controls";
 import { KeyList, KeysDialog } from "../ui/help";
 import { MiddleCut } from "../ui/middle_cut";
 import { mounted } from "../ui/mounted";
-import { visibleName } from "../ui/text";
+import { counted, visibleName } from "../ui/text";
 import { isTyping } from "../ui/typing";
 import { openKept } from "./kept_page";
 import { exposeLive } from "./live_debug";
 import { Figures, Lists } from "./live_lists";
+import type { Category } from "./messages";
 import { Rolling, ZOOM_STEP_FACTOR } from "./rolling";
 import { Session } from "./session";
 
@@ -78,7 +79,7 @@ function LivePage() {
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
   }, [theme]);
-  const title = visibleName(hello?.title ?? "");
+  const title = visibleName([hello?.app, hello?.title].filter(Boolean).join(" · "));
   useEffect(() => {
     if (stopped?.kept !== "shown") document.title = `${title || "live"} · tracebridge`;
   }, [title, stopped]);
@@ -187,22 +188,11 @@ function LivePage() {
               </button>
             ))}
           </Drawer>
-          <Drawer title="Categories" disabled={!session.can("categories")}>
-            {hello?.categories.map((category) => (
-              <label class="check" title={visibleName(category.description)}>
-                <input
-                  type="checkbox"
-                  checked={category.on}
-                  onChange={({ currentTarget: { checked } }) => {
-                    category.on = checked;
-                    const names = [category.name];
-                    session.ask({ do: "categories", on: checked ? names : [], off: checked ? [] : names });
-                  }}
-                />
-                <b>{visibleName(category.name)}</b> <span class="muted">{visibleName(category.description)}</span>
-              </label>
-            ))}
-          </Drawer>
+          {hello?.can.includes("categories") && (
+            <Drawer title="Categories" disabled={!session.can("categories")}>
+              <Categories session={session} categories={hello.categories} />
+            </Drawer>
+          )}
           <button
             type="button"
             disabled={!session.isConnected || session.isEnded}
@@ -263,10 +253,39 @@ function LivePage() {
   );
 }
 
-/** What opens below its title, and closes when the focus leaves it. */
+/** What can be recorded: what is on, and what is being switched. */
+function Categories({ session, categories }: { session: Session; categories: Category[] }) {
+  const on = categories.filter((category) => category.on);
+  const pending = [...session.wanted.keys()];
+  return (
+    <>
+      <p class="muted" role="status">
+        {pending.length > 0
+          ? `Switching ${visibleName(pending.join(", "))} …`
+          : `${on.length} of ${counted(categories.length, "category", "categories")} recorded.`}
+      </p>
+      {categories.map(({ name, description, on: isOn }) => (
+        <label class="check" key={name} title={visibleName(description)}>
+          <input
+            type="checkbox"
+            checked={session.wanted.get(name) ?? isOn}
+            onChange={({ currentTarget: { checked } }) => session.switchCategory(name, checked)}
+          />
+          <b>{visibleName(name)}</b> <span class="muted">{visibleName(description)}</span>
+        </label>
+      ))}
+    </>
+  );
+}
+
+/** What opens below its title, and closes when a button in it or something beside it is pressed. */
 function Drawer({ title, disabled, children }: { title: string; disabled: boolean; children: ComponentChildren }) {
   const root = useRef<HTMLDivElement>(null);
   const [shown, setShown] = useState(false);
+  const close = () => {
+    setShown(false);
+    mounted(root).querySelector("button")?.focus();
+  };
   useEffect(() => {
     if (!shown) return;
     const onPress = (event: Event) => {
@@ -280,16 +299,19 @@ function Drawer({ title, disabled, children }: { title: string; disabled: boolea
       class="share"
       ref={root}
       onKeyDown={(event) => {
-        if (event.key !== "Escape") return;
-        setShown(false);
-        mounted(root).querySelector("button")?.focus();
+        if (event.key === "Escape") close();
       }}
     >
       <button type="button" aria-expanded={shown} disabled={disabled} onClick={() => setShown(!shown)}>
         {title} ▾
       </button>
       {shown && !disabled && (
-        <div class="menu" role="group" aria-label={title}>
+        <div
+          class="menu"
+          role="group"
+          aria-label={title}
+          onClick={({ target }) => (target as Element).closest("button") && close()}
+        >
           {children}
         </div>
       )}

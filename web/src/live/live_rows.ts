@@ -41,6 +41,10 @@ const PROCESSES_SHOWN = 16;
 /** More rows than these are not made. */
 const MAX_ROWS = 500;
 const MAX_BUSY_LANES = 200;
+/** A process that has ended is shown as such for so long. */
+const ENDED_NS = 10e9;
+/** The kernel keeps so many characters of a name: Android gives it the last ones. */
+const COMM_CHARS = 15;
 
 /** The rows of what is kept; `app` is the package that is watched. */
 export function liveRows(kept: Kept, folds: Folds, app: string | null): LiveRow[] {
@@ -88,7 +92,8 @@ export function liveRows(kept: Kept, folds: Folds, app: string | null): LiveRow[
       track.role === "frames" && track.name
         ? `Frames of ${track.name}`
         : track.name || (isFrames(track.role) ? "Frames" : track.role);
-    add({ id: `track ${track.key}`, kind: "row", label, detail: track.unit }, bandsOf(track));
+    const detail = isFrames(track.role) && !track.hasDeadlines ? "no deadline known" : track.unit;
+    add({ id: `track ${track.key}`, kind: "row", label, detail }, bandsOf(track));
   };
   const some = (id: string, tracks: LiveTrack[], shown: number, what: string) => {
     tracks.slice(0, isOpen(id, false) ? undefined : shown).forEach(addTrack);
@@ -111,7 +116,9 @@ export function liveRows(kept: Kept, folds: Folds, app: string | null): LiveRow[
     const open = isOpen(id, byDefault);
     const { pid, threads, tracks } = process;
     const detail = `${pid === null ? "" : `pid ${pid} · `}${counted(threads.length, "thread")}`;
-    const label = process.name || (pid === null ? "Threads of no known process" : `process ${pid}`);
+    const label =
+      (app && isCut(app, process.name) ? app : process.name)
+      || (pid === null ? "Threads of no known process" : `process ${pid}`);
     add({ id, kind: "group", indent: 0, open, label, detail }, open ? [] : [busyBand(process)]);
     if (!open) return;
     for (const track of tracks) if (isFrames(track.role)) addTrack(track);
@@ -177,10 +184,28 @@ export function liveRows(kept: Kept, folds: Folds, app: string | null): LiveRow[
 /** The processes that are watched, and all others, the busiest first. */
 function inOrder(kept: Kept, app: string | null): { watched: LiveProcess[]; others: LiveProcess[] } {
   const all = [...kept.processes.values()].filter(({ threads, tracks }) => threads.length + tracks.length > 0);
-  const isWatched = ({ name }: LiveProcess) => app !== null && (name === app || name.startsWith(`${app}:`));
-  const others = all.filter((one) => !isWatched(one)).sort((a, b) => b.busy - a.busy || a.rank - b.rank);
-  return { watched: all.filter(isWatched), others };
+  const isWatched = ({ name }: LiveProcess) =>
+    app !== null && (name === app || name.startsWith(`${app}:`) || isCut(app, name));
+  const byBusy = (a: LiveProcess, b: LiveProcess) => b.busy - a.busy || a.rank - b.rank;
+  // Of an app that was started once more, the new process comes first.
+  const parts = ({ name }: LiveProcess) => (name.includes(":") ? 1 : 0);
+  const byPart = (a: LiveProcess, b: LiveProcess) => parts(a) - parts(b) || b.rank - a.rank;
+  const ended = new Set(all.filter((one) => hasEnded(one, kept.latest)));
+  const byEnd = (a: LiveProcess, b: LiveProcess) => Number(ended.has(a)) - Number(ended.has(b)) || byBusy(a, b);
+  const isOther = (one: LiveProcess) => !isWatched(one) || ended.has(one);
+  return { watched: all.filter((one) => !isOther(one)).sort(byPart), others: all.filter(isOther).sort(byEnd) };
 }
+
+/** Whether a process's threads have all ended, and not only just now. Without states nobody knows. */
+function hasEnded({ threads }: LiveProcess, latest: number): boolean {
+  const states = threads.flatMap(({ tracks }) => tracks.filter(({ kind }) => kind === "states"));
+  const lanes = states.flatMap((track) => track.lanes);
+  return lanes.length > 0 && lanes.every(({ isOpen, end }) => !isOpen && end < latest - ENDED_NS);
+}
+
+/** Whether a name is what the kernel leaves of a longer one. */
+const isCut = (whole: string, name: string): boolean =>
+  name.length === COMM_CHARS && whole.length > COMM_CHARS && (whole.endsWith(name) || whole.startsWith(name));
 
 /** Main threads come first, then what draws. */
 const rankOf = ({ main, name }: LiveThread): number => (main ? 0 : name === "RenderThread" ? 1 : 2);

@@ -57,6 +57,7 @@ export type Message =
   | Numbers
   | LiveLaunch
   | LiveMark
+  | { kind: "categories"; categories: Category[] }
   | { kind: "gap"; from_ns: number; to_ns: number; text: string }
   | { kind: "skipped"; batches: number }
   | { kind: "state"; state: (typeof STATES)[number]; text: string }
@@ -86,31 +87,32 @@ export function readMessage(text: string): Message | null {
   if (!isObject(read) || !isText(read.kind))
     throw new Error("A message of the recording is damaged, and was left out.");
   const { kind } = read;
+  const lacks = (name: string) =>
+    new Error(`A message "${kind.slice(0, 20)}" of the recording lacks "${name}", and was left out.`);
   const member = <T>(name: string, is: (value: unknown) => value is T): T => {
     const value = read[name];
-    if (!is(value))
-      throw new Error(`A message "${kind.slice(0, 20)}" of the recording lacks "${name}", and was left out.`);
+    if (!is(value)) throw lacks(name);
     return value;
   };
   const orNone = (name: string) => (isNumber(read[name]) ? read[name] : null);
   const textOf = (name: string) => (isText(read[name]) ? read[name] : "");
   switch (kind) {
     case "hello": {
-      const isCategory = (one: unknown): one is Json => isObject(one) && isText(one.name);
-      const { categories, can, app } = read;
+      const { can, app } = read;
       return {
         kind,
         title: textOf("title"),
         serial: textOf("serial"),
         app: isText(app) ? app : null,
         keep_s: Math.max(1, member("keep_s", isNumber)),
-        categories: (isListOf(categories, isCategory) ? categories : []).map(({ name, description, on }) => ({
-          name: name as string,
-          description: isText(description) ? description : "",
-          on: on === true,
-        })),
+        categories: categoriesOf(read.categories) ?? [],
         can: isListOf(can, isText) ? can : [],
       };
+    }
+    case "categories": {
+      const categories = categoriesOf(read.categories);
+      if (!categories) throw lacks("categories");
+      return { kind, categories };
     }
     case "numbers":
       return { kind, ...Object.fromEntries(NUMBERS.map((name) => [name, orNone(name)])) } as unknown as Numbers;
@@ -141,6 +143,17 @@ export function readMessage(text: string): Message | null {
     default:
       return null;
   }
+}
+
+/** The categories of a list; null where it is none. */
+function categoriesOf(list: unknown): Category[] | null {
+  const isCategory = (one: unknown): one is Json => isObject(one) && isText(one.name);
+  if (!isListOf(list, isCategory)) return null;
+  return list.map(({ name, description, on }) => ({
+    name: name as string,
+    description: isText(description) ? description : "",
+    on: on === true,
+  }));
 }
 
 function isState(value: unknown): value is (typeof STATES)[number] {

@@ -26,6 +26,8 @@ export class Session {
   state = "";
   /** Whether nothing is recorded any more. */
   isEnded = false;
+  /** Whether categories are to be on that were switched here, until the program has said which are. */
+  readonly wanted = new Map<string, boolean>();
   launches: LiveLaunch[] = [];
   marks: LiveMark[] = [];
   files: LiveFile[] = [];
@@ -47,6 +49,7 @@ export class Session {
       },
       closed: () => {
         this.isConnected = false;
+        this.wanted.clear();
         changed();
         // The program leaves when its recording has ended.
         return !this.isEnded;
@@ -72,6 +75,14 @@ export class Session {
   ask(what: object): void {
     if (!this.link.ask(what))
       this.problem("There is no connection to tracebridge at the moment: try again when it is back.");
+  }
+
+  /** Asks for a category to be recorded from now on, or not any more. */
+  switchCategory(name: string, on: boolean): void {
+    this.wanted.set(name, on);
+    const [names, none] = [[name], []];
+    this.ask({ do: "categories", on: on ? names : none, off: on ? none : names });
+    this.changed();
   }
 
   problem(text: string): void {
@@ -121,7 +132,12 @@ export class Session {
     switch (message.kind) {
       case "hello":
         this.hello = message;
+        this.wanted.clear();
         this.kept.keepNs = message.keep_s * 1e9;
+        break;
+      case "categories":
+        if (this.hello) this.hello.categories = message.categories;
+        for (const { name, on } of message.categories) if (this.wanted.get(name) === on) this.wanted.delete(name);
         break;
       case "numbers":
         this.numbers = message;
@@ -130,7 +146,8 @@ export class Session {
         const others = this.launches.filter(
           (one) => one.begin_ns !== message.begin_ns || one.package !== message.package,
         );
-        this.launches = listed(others, message);
+        // Those that are found to have been are told late.
+        this.launches = listed(others, message).sort((a, b) => b.begin_ns - a.begin_ns);
         break;
       }
       case "mark":
@@ -155,6 +172,8 @@ export class Session {
         break;
       }
       case "error":
+        // It may be about what was to be switched: what is on is known, and shown.
+        this.wanted.clear();
         this.problem(message.text || "Something went wrong, and tracebridge does not say what.");
         return;
     }

@@ -218,7 +218,7 @@ export class Strip {
   }
 
   /** Frames as bars: the line in the middle is their deadline, late ones reach over it in their own colour. */
-  private frames({ lanes }: LiveBand, first: number, columns: number, tall: number): void {
+  private frames({ lanes, track }: LiveBand, first: number, columns: number, tall: number): void {
     const { names, quantum, theme } = this.scene;
     const { context } = this;
     const base = first * quantum;
@@ -232,6 +232,7 @@ export class Strip {
         context.fillRect(x0, Math.round(tall * (1 - high)), wide, tall);
       });
     }
+    if (!track?.hasDeadlines) return;
     context.fillStyle = theme.muted;
     context.fillRect(0, Math.round(tall * (1 - 1 / MOST_DEADLINES)), columns, 1);
   }
