@@ -6,11 +6,11 @@
 //
 // Two events make about an item: a begin and an end, or a switch, which ends one state and begins another one.
 
-import { readFileSync } from "node:fs";
 import { argv } from "node:process";
 
 import { close, launch } from "./browsers.mjs";
 import { APP, HELLO, MS, NUMBERS } from "./live_fixture.mjs";
+import { countFrames, percentiles, residentMemory } from "./live_measures.mjs";
 import { encodeBatch, LiveServer } from "./live_server.mjs";
 
 const seconds = Number(argv[2] ?? 60);
@@ -91,20 +91,6 @@ function batch(number, rate) {
   });
 }
 
-/** Memory that the page's process has resident, MB. */
-async function memory(browser, page) {
-  const session = await page.createCDPSession();
-  const { result } = await session.send("Runtime.evaluate", { expression: "1" });
-  if (!result) return NaN;
-  const { processInfo } = await (await browser.target().createCDPSession()).send("SystemInfo.getProcessInfo");
-  const sizes = processInfo
-    .filter(({ type }) => type === "renderer")
-    .map(({ id }) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, "utf8"))?.[1] ?? 0) / 1024);
-  return Math.max(...sizes);
-}
-
-const percentile = (sorted, part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
-
 for (const rate of rates) {
   const server = await LiveServer.start();
   server.greeting = [HELLO, { kind: "state", state: "recording", text: "" }, NUMBERS];
@@ -130,7 +116,9 @@ for (const rate of rates) {
     };
     requestAnimationFrame(look);
   });
+  const framesDrawn = await countFrames(page);
   await new Promise((done) => setTimeout(done, seconds * 1000));
+  const { fps: drawn, dropped } = await framesDrawn();
   clearInterval(timer);
   const { frames, ticks, lags, items, heap } = await page.evaluate(() => ({
     frames: window.__tracebridge.live.frames.slice(-60 * 60).map(({ took }) => took),
@@ -140,13 +128,12 @@ for (const rate of rates) {
     heap: performance.memory?.usedJSHeapSize ?? NaN,
   }));
   const between = ticks.slice(1).map((at, n) => at - ticks[n]);
-  const [sortedFrames, sortedBetween, sortedLags] = [frames, between, lags].map((all) => all.sort((a, b) => a - b));
-  const say = (sorted) => [0.5, 0.95, 0.99].map((part) => percentile(sorted, part).toFixed(1)).join(" / ");
   const fps = ((ticks.length - 1) * 1000) / (ticks.at(-1) - ticks[0]);
   console.log(
-    `${rate} events/s for ${seconds} s: ${fps.toFixed(1)} frames/s, between frames ${say(sortedBetween)} ms, `
-      + `to draw one ${say(sortedFrames)} ms, the picture lags ${say(sortedLags)} ms, ${items} items, `
-      + `${Math.round(await memory(browser, page))} MB resident, heap ${Math.round(heap / 1e6)} MB`,
+    `${rate} events/s for ${seconds} s: ${drawn.toFixed(1)} frames/s by Chromium's trace, ${dropped} dropped, `
+      + `${fps.toFixed(1)} by the page, between frames ${percentiles(between)} ms, `
+      + `to draw one ${percentiles(frames)} ms, the picture lags ${percentiles(lags)} ms, ${items} items, `
+      + `${Math.round(await residentMemory(browser))} MB resident, heap ${Math.round(heap / 1e6)} MB`,
   );
   await close(browser);
   await server.close();

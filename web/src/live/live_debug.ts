@@ -1,6 +1,7 @@
 // The view of the rolling picture that the tests have.
 
 import { context2d } from "../timeline/canvas";
+import { NAME_MASK } from "./names";
 import type { Rolling } from "./rolling";
 import type { Session } from "./session";
 
@@ -21,6 +22,18 @@ export function exposeLive(rolling: Rolling, session: Session): () => void {
         open,
         bands: live.map((band) => ({ kind: band.kind, y: band.y, height: band.height })),
       })),
+    /** The names and begins of what has begun in a row since a time. */
+    begun: (id: string, since: number) => {
+      const found: [name: string, start: number][] = [];
+      for (const { lanes } of rolling.rows.find((row) => row.id === id)?.live ?? []) {
+        for (const lane of lanes) {
+          lane.between(since, Infinity, (start, _, key) =>
+            found.push([session.kept.names.shown(key & NAME_MASK), start]),
+          );
+        }
+      }
+      return found;
+    },
     edge: () => rolling.edge,
     latest: () => session.kept.latest,
     window: () => rolling.window,

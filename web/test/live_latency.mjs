@@ -1,0 +1,227 @@
+// Measures how long a marker takes from its write on a device to its pixel in the page of a recording that runs: the real
+// program, a real adb or this machine's own kernel, and headless Chromium. Prints the median, the 95th and the 99th
+// percentile, what was missing, frames a second by Chromium's own trace, and the page's memory.
+//
+// usage: node test/live_latency.mjs PROGRAM (--serial SERIAL | --here) [--load GENERATOR] [--seconds N] [--rates N,N]
+//   PROGRAM           the host's tracebridge; --here needs root and a tracefs, and is `record --live`
+//   --load GENERATOR  the path, on what is recorded, of tools/load_generator.rs, which writes the other events; without
+//                     it there are none
+//   --seconds N       measure so long for each rate (default: 60)
+//   --rates N,N       markers a second of the load (default: 2000,100000)
+//
+// A script writes a marker each 200 ms. Its time is the kernel's, taken within the write; the page notes when the frame
+// behind the one that shows it begins. Both clocks are compared by markers that are written on request: the time of each
+// lies between the request and its answer, and all of them together leave the error that is printed.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { parseArgs } from "node:util";
+
+import { close, launch } from "./browsers.mjs";
+import { countFrames, percentiles, residentMemory } from "./live_measures.mjs";
+import { eventually, LIMIT_MS, within } from "./waiting.mjs";
+
+const { values, positionals } = parseArgs({
+  options: {
+    serial: { type: "string" },
+    here: { type: "boolean" },
+    load: { type: "string" },
+    seconds: { type: "string", default: "60" },
+    rates: { type: "string", default: "2000,100000" },
+  },
+  allowPositionals: true,
+});
+const [program] = positionals;
+if (!program || !values.serial === !values.here)
+  throw new Error("usage: live_latency.mjs PROGRAM (--serial SERIAL | --here)");
+const seconds = Number(values.seconds);
+const PROBES_A_SECOND = 5;
+const SETTLE_MS = 4000;
+const PINGS = 60;
+/** The load ends by itself after so long. */
+const MOST_SECONDS = 3600;
+const MARKER = "/sys/kernel/tracing/trace_marker";
+/** The name of the process that writes the probes, which is watched: its rows are on top. */
+const NAME = "probe.latency";
+const named = `echo -n ${NAME} >/proc/$$/comm; echo $$`;
+const slice = (name) => `echo "B|$$|${name}" >${MARKER}; echo "E|$$" >${MARKER}`;
+
+const children = new Set();
+function start(command, args) {
+  const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"] });
+  children.add(child);
+  child.said = "";
+  child.on("close", () => children.delete(child));
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes) => (child.said += bytes));
+  return child;
+}
+/** Runs a script on what is recorded. */
+const shell = (script) =>
+  values.here ? start("sh", ["-c", script]) : start("adb", ["-s", values.serial, "shell", script]);
+const said = (child, pattern) =>
+  eventually(`${child.spawnargs.join(" ")} says ${pattern}`, async () => {
+    if (child.exitCode !== null && !pattern.test(child.said)) throw new Error(`it has ended: ${child.said}`);
+    assert.match(child.said, pattern);
+    return pattern.exec(child.said);
+  });
+const clock = () => performance.timeOrigin + performance.now();
+
+/** The difference of two clocks, from times of the first that lie between two of the second; and how far it may be off. */
+function difference(pings) {
+  const least = Math.max(...pings.map(([, time, after]) => time - after));
+  const most = Math.min(...pings.map(([before, time]) => time - before));
+  return { offset: (least + most) / 2, error: Math.abs(most - least) / 2 };
+}
+
+/** Opens the rows of the watched process, where the page has not done so by itself. */
+function openRows(page, ids) {
+  return eventually(`the rows ${ids.join()} are open`, async () => {
+    const open = await page.evaluate(
+      (ids, name) => {
+        const rows = window.__tracebridge.live.rows();
+        if (ids.every((id) => rows.some((row) => row.id === id))) return true;
+        for (const button of document.querySelectorAll(".tl-labels button")) {
+          if (button.textContent.startsWith("… and") || button.textContent.startsWith(`▸ ${name}`)) button.click();
+        }
+        return false;
+      },
+      ids,
+      NAME,
+    );
+    assert.ok(open);
+  });
+}
+
+async function measure(browser, rate) {
+  const shown = values.here
+    ? start(program, ["record", "--live", "sched", "--app", NAME])
+    : start(program, ["adb", "live", "--serial", values.serial, "--open", "none", "--app", NAME]);
+  const [, address] = await said(shown, /(http:\/\/\S+)/);
+  const page = await browser.newPage();
+  await page.goto(address);
+  await page.waitForFunction(() => window.__tracebridge?.live?.latest() > 0, { timeout: LIMIT_MS });
+  const count = seconds * PROBES_A_SECOND;
+  const ponger = shell(`${named}; while read -r n; do ${slice("ping $n")}; echo "<$n>"; done`);
+  const [, pongs] = await said(ponger, /(\d+)/);
+
+  /** Requests markers, and notes when each was requested and answered. */
+  const requested = [];
+  async function ping() {
+    const n = requested.length;
+    const before = clock();
+    ponger.stdin.write(`${n}\n`);
+    while (!ponger.said.includes(`<${n}>`)) await within("a ping", once(ponger.stdout, "data"));
+    requested.push([before, clock()]);
+  }
+  const pageClock = [];
+  async function pingPage() {
+    const before = clock();
+    pageClock.push([before, await page.evaluate(() => performance.now()), clock()]);
+  }
+  for (let n = 0; n < PINGS / 2; n++) {
+    await ping();
+    await pingPage();
+  }
+  // It writes until its input ends.
+  const load =
+    values.load
+    && rate > 0
+    && shell(`${values.load} markers --rate ${rate} --seconds ${MOST_SECONDS} & read -r _; kill $!`);
+  await new Promise((done) => setTimeout(done, SETTLE_MS));
+
+  const prober = shell(
+    `${named}; i=0; while [ $i -lt ${count} ]; do i=$((i+1)); ${slice("probe $i")}; sleep ${1 / PROBES_A_SECOND}; done; echo done`,
+  );
+  const [, probes] = await said(prober, /(\d+)/);
+  await openRows(page, [`thread ${probes}`, `thread ${pongs}`]);
+  await page.evaluate(
+    (rows) => {
+      const seen = new Map();
+      const rates = [];
+      window.__seen = { seen, rates };
+      let fresh = [];
+      const look = () => {
+        const { live } = window.__tracebridge;
+        const now = performance.now();
+        for (const name of fresh) seen.get(name).push(now);
+        fresh = [];
+        const edge = live.edge();
+        for (const row of rows) {
+          for (const [name, start] of live.begun(row, edge - 10e9)) {
+            if (!/^p(robe|ing) /.test(name) || seen.has(name) || start > edge) continue;
+            seen.set(name, [start]);
+            fresh.push(name);
+          }
+        }
+        requestAnimationFrame(look);
+      };
+      requestAnimationFrame(look);
+      setInterval(() => rates.push(document.querySelector(".live-figures").textContent), 1000);
+    },
+    [`thread ${probes}`, `thread ${pongs}`],
+  );
+  const frames = await countFrames(page);
+  await within("the probes are written", said(prober, /done/), LIMIT_MS + seconds * 5000);
+  const { fps, dropped } = await frames();
+  if (load) {
+    load.stdin.end();
+    await within("the load ends", once(load, "close"), LIMIT_MS);
+  }
+  for (let n = 0; n < PINGS / 2; n++) {
+    await ping();
+    await pingPage();
+  }
+  await new Promise((done) => setTimeout(done, SETTLE_MS));
+  const { seen, told } = await page.evaluate(() => ({ seen: [...window.__seen.seen], told: window.__seen.rates }));
+  const memory = await residentMemory(browser);
+  // Each probe that is still in view has its pixel.
+  const blank = await page.evaluate((row) => {
+    const { live } = window.__tracebridge;
+    const { y, bands } = live.rows().find(({ id }) => id === row);
+    const band = bands.at(-1);
+    const at = (x) => live.pixel(x, y + band.y + band.height / 2).join();
+    // A marker has a pixel or two, of which the first may be cut.
+    const isDrawn = (x) => [-1, 0, 1].some((aside) => at(x + aside) !== at(x - 8));
+    const edge = live.edge();
+    const inView = live
+      .begun(row, edge - live.window() * 0.9)
+      .filter(([name, start]) => /^probe/.test(name) && start < edge);
+    return inView.filter(([, start]) => !isDrawn(live.xOf(start))).length;
+  }, `thread ${probes}`);
+  await page.close();
+  ponger.stdin.end();
+  shown.kill("SIGINT");
+  await within("the recording ends", once(shown, "close"));
+
+  const starts = new Map(seen.map(([name, [start]]) => [name, start / 1e6]));
+  const device = difference(
+    requested.flatMap(([before, after], n) =>
+      starts.has(`ping ${n}`) ? [[before, starts.get(`ping ${n}`), after]] : [],
+    ),
+  );
+  const pages = difference(pageClock);
+  const latencies = seen
+    .filter(([name, [, drawn]]) => name.startsWith("probe") && drawn !== undefined)
+    .map(([, [start, drawn]]) => drawn - pages.offset - (start / 1e6 - device.offset));
+  const figure = (name) =>
+    told.map((text) => Number((new RegExp(`${name}([\\d,]+)`).exec(text)?.[1] ?? "0").replaceAll(",", "")));
+  const events = figure("Events").sort((a, b) => a - b);
+  const [lost] = figure("Lost").sort((a, b) => b - a);
+  console.log(
+    `${rate} markers/s (${events[events.length >> 1]} events/s in all) for ${seconds} s: `
+      + `${percentiles(latencies)} ms from write to pixel (median / 95 % / 99 %), within `
+      + `${(device.error + pages.error).toFixed(1)} ms; ${count - latencies.length} of ${count} probes missing, `
+      + `${blank} without a pixel, at most ${lost} events lost in ten seconds; ${fps.toFixed(1)} frames/s, ${dropped} dropped; `
+      + `${Math.round(memory)} MB resident`,
+  );
+  console.log(`  ${shown.said.trim().split("\n").at(-1)}`);
+}
+
+const browser = await launch();
+try {
+  for (const rate of values.rates.split(",").map(Number)) await measure(browser, rate);
+} finally {
+  await close(browser);
+  for (const child of children) child.kill("SIGINT");
+}
