@@ -3,7 +3,8 @@
 // percentile, what was missing, frames a second by Chromium's own trace, and the page's memory.
 //
 // usage: node test/live_latency.mjs PROGRAM (--serial SERIAL | --here) [--load GENERATOR] [--seconds N] [--rates N,N]
-//   PROGRAM           the host's tracebridge; --here needs root and a tracefs, and is `record --live`
+//   PROGRAM           the host's tracebridge; --here needs root and a tracefs: the recorder's stream of this machine is
+//                     followed in a file
 //   --load GENERATOR  the path, on what is recorded, of tools/load_generator.rs, which writes the other events; without
 //                     it there are none
 //   --seconds N       measure so long for each rate (default: 60)
@@ -16,6 +17,9 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 
 import { close, launch } from "./browsers.mjs";
@@ -74,29 +78,16 @@ function difference(pings) {
   return { offset: (least + most) / 2, error: Math.abs(most - least) / 2 };
 }
 
-/** Opens the rows of the watched process, where the page has not done so by itself. */
-function openRows(page, ids) {
-  return eventually(`the rows ${ids.join()} are open`, async () => {
-    const open = await page.evaluate(
-      (ids, name) => {
-        const rows = window.__tracebridge.live.rows();
-        if (ids.every((id) => rows.some((row) => row.id === id))) return true;
-        for (const button of document.querySelectorAll(".tl-labels button")) {
-          if (button.textContent.startsWith("… and") || button.textContent.startsWith(`▸ ${name}`)) button.click();
-        }
-        return false;
-      },
-      ids,
-      NAME,
-    );
-    assert.ok(open);
-  });
-}
-
 async function measure(browser, rate) {
-  const shown = values.here
-    ? start(program, ["record", "--live", "sched", "--app", NAME])
-    : start(program, ["adb", "live", "--serial", values.serial, "--open", "none", "--app", NAME]);
+  const watched = ["--open", "none", "--app", NAME];
+  let shown;
+  let recorder = null;
+  if (values.here) {
+    const file = join(scratch, `${rate}.stream`);
+    recorder = start("sh", ["-c", `exec "$0" record -o - --live sched >"$1"`, program, file]);
+    await eventually("the recorder writes", async () => assert.ok(existsSync(file) && statSync(file).size > 0));
+    shown = start(program, ["live", file, ...watched]);
+  } else shown = start(program, ["adb", "live", "--serial", values.serial, ...watched]);
   const [, address] = await said(shown, /(http:\/\/\S+)/);
   const page = await browser.newPage();
   await page.goto(address);
@@ -134,7 +125,6 @@ async function measure(browser, rate) {
     `${named}; i=0; while [ $i -lt ${count} ]; do i=$((i+1)); ${slice("probe $i")}; sleep ${1 / PROBES_A_SECOND}; done; echo done`,
   );
   const [, probes] = await said(prober, /(\d+)/);
-  await openRows(page, [`thread ${probes}`, `thread ${pongs}`]);
   await page.evaluate(
     (rows) => {
       const seen = new Map();
@@ -191,7 +181,8 @@ async function measure(browser, rate) {
   }, `thread ${probes}`);
   await page.close();
   ponger.stdin.end();
-  shown.kill("SIGINT");
+  recorder?.kill("SIGINT");
+  if (!recorder) shown.kill("SIGINT");
   await within("the recording ends", once(shown, "close"));
 
   const starts = new Map(seen.map(([name, [start]]) => [name, start / 1e6]));
@@ -218,10 +209,12 @@ async function measure(browser, rate) {
   console.log(`  ${shown.said.trim().split("\n").at(-1)}`);
 }
 
+const scratch = mkdtempSync(join(tmpdir(), "live-latency-"));
 const browser = await launch();
 try {
   for (const rate of values.rates.split(",").map(Number)) await measure(browser, rate);
 } finally {
   await close(browser);
   for (const child of children) child.kill("SIGINT");
+  rmSync(scratch, { recursive: true });
 }
