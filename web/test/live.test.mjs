@@ -769,6 +769,105 @@ browserTest(
   },
 );
 
+browserTest(
+  "chromium",
+  "a million threads one after the other leave no more than the last of them",
+  async (running) => {
+    await withLive(
+      running,
+      async ({ page, server }) => {
+        const BATCHES = 40;
+        const PART = 25_000;
+        const STEP = 500 * MS;
+        for (let number = 1; number <= BATCHES; number++) {
+          const start = (number - 1) * STEP;
+          const threads = Array.from({ length: PART }, (_, n) => {
+            const tid = (number - 1) * PART + n;
+            return { tid, pid: tid >> 3, name: `thread ${tid}`, main: tid % 8 === 0 };
+          });
+          const item = { start: [start], duration: [MS], depth: [0] };
+          server.send(
+            encodeBatch({
+              batch: number,
+              from_ns: start,
+              to_ns: start + STEP,
+              strings: ["work", ...threads.slice(0, 500).map(({ name }) => `slice of ${name}`)],
+              threads,
+              tracks: threads.flatMap(({ tid }, n) => {
+                const own = { key: tid, kind: "slices", role: "atrace", thread: n };
+                return [{ ...own, values: { ...item, name: [n % 501] } }];
+              }),
+            }),
+          );
+          await eventually("the batch is taken", async () =>
+            assert.deepEqual(await live(page, "latest"), [number * STEP]),
+          );
+        }
+        await reached(page, BATCHES * STEP);
+        const [rows, tracks, threads, processes, names] = await live(
+          page,
+          "rows",
+          "tracks",
+          "threads",
+          "processes",
+          "names",
+        );
+        // A second is kept, and what is older is dropped each second: in every third batch.
+        const LAST = 6;
+        assert.ok(tracks <= 6000 && threads <= 6000, `${tracks} tracks of ${threads} threads`);
+        assert.ok(processes <= (LAST * PART) / 8, `${processes} processes`);
+        assert.ok(names <= LAST * 501, `${names} names`);
+        const shown = rows.flatMap(({ id }) => /^process (\d+)$/.exec(id)?.[1] ?? []).map(Number);
+        assert.ok(shown.length > 0);
+        for (const pid of shown) assert.ok(pid >= ((BATCHES - LAST) * PART) / 8, `process ${pid} has long been gone`);
+      },
+      { greeting: [{ ...HELLO, app: null, keep_s: 1 }] },
+    );
+  },
+);
+
+browserTest("chromium", "two pages show the same, and one that is opened again shows what is kept", async (running) => {
+  await withLive(running, async ({ page, server }) => {
+    await play(page, server, 1, 20);
+    const kept = Array.from({ length: 20 }, (_, n) => batchOf(n + 1));
+    server.greeting = [HELLO, RECORDING, NUMBERS, ...kept];
+    const open = async () => {
+      const other = await running.newPage();
+      await other.setViewport({ width: 1440, height: 900 });
+      await other.goto(server.address);
+      await other.waitForFunction(() => window.__tracebridge?.live);
+      await reached(other, 2000 * MS);
+      return other;
+    };
+    const second = await open();
+    assert.equal(server.clients.size, 2);
+    assert.deepEqual(await live(second, "gaps"), [[]]);
+    const labels = async (of) => (await live(of, "rows"))[0].map(({ label }) => label);
+    assert.deepEqual(await labels(second), await labels(page));
+    // What one asks for, both are told.
+    server.send({ kind: "mark", name: "seen by both", at_ns: 1900 * MS });
+    for (const one of [page, second]) {
+      await eventually("the marker shows", async () =>
+        assert.deepEqual(await texts(one, '.live-side [aria-label="Markers"] b'), ["seen by both"]),
+      );
+    }
+    await second.close();
+    await eventually("one page has left", async () => assert.equal(server.clients.size, 1));
+    // The other one is in the background until it is brought to the front, and draws nothing there.
+    await page.bringToFront();
+    await play(page, server, 21, 22);
+    server.greeting.push(batchOf(21), batchOf(22));
+    const third = await running.newPage();
+    await third.goto(server.address);
+    await third.waitForFunction(() => window.__tracebridge?.live);
+    await reached(third, 2200 * MS);
+    const [again, first] = [await live(third, "edge", "gaps"), await live(page, "edge", "gaps")];
+    assert.deepEqual(again, first);
+    await third.close();
+    await page.bringToFront();
+  });
+});
+
 for (const theme of ["light", "dark"]) {
   browserTest("chromium", `axe-core finds nothing in a recording that runs, ${theme}`, async (running) => {
     for (const width of [1440, 800]) {

@@ -154,17 +154,6 @@ async function measure(browser, rate) {
   const frames = await countFrames(page);
   await within("the probes are written", said(prober, /done/), LIMIT_MS + seconds * 5000);
   const { fps, dropped } = await frames();
-  if (load) {
-    load.stdin.end();
-    await within("the load ends", once(load, "close"), LIMIT_MS);
-  }
-  for (let n = 0; n < PINGS / 2; n++) {
-    await ping();
-    await pingPage();
-  }
-  await new Promise((done) => setTimeout(done, SETTLE_MS));
-  const { seen, told } = await page.evaluate(() => ({ seen: [...window.__seen.seen], told: window.__seen.rates }));
-  const memory = await residentMemory(browser);
   // Each probe that is still in view has its pixel.
   const blank = await page.evaluate((row) => {
     const { live } = window.__tracebridge;
@@ -179,6 +168,17 @@ async function measure(browser, rate) {
       .filter(([name, start]) => /^probe/.test(name) && start < edge);
     return inView.filter(([, start]) => !isDrawn(live.xOf(start))).length;
   }, `thread ${probes}`);
+  if (load) {
+    load.stdin.end();
+    await within("the load ends", once(load, "close"), LIMIT_MS);
+  }
+  for (let n = 0; n < PINGS / 2; n++) {
+    await ping();
+    await pingPage();
+  }
+  await new Promise((done) => setTimeout(done, SETTLE_MS));
+  const { seen, told } = await page.evaluate(() => ({ seen: [...window.__seen.seen], told: window.__seen.rates }));
+  const memory = await residentMemory(browser);
   await page.close();
   ponger.stdin.end();
   recorder?.kill("SIGINT");

@@ -55,8 +55,10 @@ export interface Gap {
   text: string;
 }
 
-/** Tracks beyond these are counted, and not kept. */
+/** Of more tracks, those that have been quiet for the longest time give up their place, and are counted. */
 const MAX_TRACKS = 6000;
+/** So many of them at once. */
+const TRACKS_GIVEN_UP = 500;
 /** Deeper slices are not in the picture. */
 const MAX_LANES = 16;
 /** So many items take some 200 MB. */
@@ -73,13 +75,22 @@ const LEFT_OUT = ["events", "irq", "idle", "vsync", "expected_frames", "causes"]
 export const DEADLINE_PARTS = 64;
 const MAX_PARTS = 255;
 
+/** What becomes of tracks while a batch is taken that begins at `from`. */
+interface Room {
+  from: number;
+  /** Whether none can give up its place any more. */
+  isFull: boolean;
+  /** Those that had no room, or gave it up. */
+  left: number;
+}
+
 export class Kept {
   readonly names = new Names();
   readonly processes = new Map<number | null, LiveProcess>();
   readonly threads = new Map<number, LiveThread>();
   readonly tracks = new Map<number, LiveTrack>();
   gaps: Gap[] = [];
-  /** The most tracks of a batch for which there was no room, since old items were dropped last. */
+  /** The most tracks for which there was no room in a batch, since old items were dropped last. */
   left = 0;
   /** Changes where rows may have come, gone or got other names. */
   version = 0;
@@ -101,14 +112,11 @@ export class Kept {
     let { damaged } = batch;
     const threads = batch.threads.map((thread) => this.thread(thread, batch));
     const processes = batch.processes.map(({ pid, name }) => this.process(pid, name));
-    let left = 0;
+    const room = { from: batch.from, isFull: false, left: 0 };
     for (const track of batch.tracks) {
       if (LEFT_OUT.includes(track.role) || track.kind === "arrows" || track.kind === "causes") continue;
-      const own = this.track(track, threads, processes);
-      if (!own) {
-        left++;
-        continue;
-      }
+      const own = this.track(track, threads, processes, room);
+      if (!own) continue;
       try {
         this.fill(own, track, decodeTrack(track, bytes), batch, threads);
       } catch {
@@ -123,8 +131,8 @@ export class Kept {
         else lane.isOpen = false;
       }
     }
-    if (left > this.left) {
-      this.left = left;
+    if (room.left > this.left) {
+      this.left = room.left;
       this.version++;
     }
     this.latest = Number.isNaN(this.latest) ? to : Math.max(this.latest, to);
@@ -185,10 +193,15 @@ export class Kept {
     return process.pid === null ? UNKNOWN_THREAD : threadColor(process.rank, rank);
   }
 
-  private track(of: BatchTrack, threads: LiveThread[], processes: LiveProcess[]): LiveTrack | null {
+  /** The track of a batch; null where there is no room for it. */
+  private track(of: BatchTrack, threads: LiveThread[], processes: LiveProcess[], room: Room): LiveTrack | null {
     let track = this.tracks.get(of.key);
     if (track) return track;
-    if (this.tracks.size >= MAX_TRACKS) return null;
+    if (this.tracks.size >= MAX_TRACKS) this.makeRoom(room);
+    if (this.tracks.size >= MAX_TRACKS) {
+      room.left++;
+      return null;
+    }
     const { key, kind, role, name, unit, cpu } = of;
     const thread = of.thread === null ? null : threads[of.thread];
     const process = of.process === null ? null : processes[of.process];
@@ -200,6 +213,19 @@ export class Kept {
     } else if (process) process.tracks.push(track);
     this.version++;
     return track;
+  }
+
+  /** Gives up tracks that have been quiet, those for the longest time first. */
+  private makeRoom(room: Room): void {
+    if (room.isFull) return;
+    const quiet = [...this.tracks.values()]
+      .map((track) => ({ track, end: Math.max(...track.lanes.map(({ end }) => end)) }))
+      .filter(({ track, end }) => end < room.from && !track.lanes.some(({ isOpen }) => isOpen))
+      .sort((a, b) => a.end - b.end)
+      .slice(0, TRACKS_GIVEN_UP);
+    for (const { track } of quiet) this.forget(track);
+    room.left += quiet.length;
+    room.isFull = quiet.length === 0;
   }
 
   /** A track's lane at a depth; null where it lies too deep for the picture. */

@@ -41,6 +41,9 @@ export function exposeLive(rolling: Rolling, session: Session): () => void {
     gaps: () => session.kept.gaps,
     items: () => session.kept.items,
     tracks: () => session.kept.tracks.size,
+    processes: () => session.kept.processes.size,
+    threads: () => session.kept.threads.size,
+    names: () => session.kept.names.texts.length,
     /** Where a moment is, in pixels from the left edge of the picture. */
     xOf: (time: number) => plot().width - ((rolling.edge - time) / rolling.window) * plot().width,
     /** The drawn colour at a place of the picture, as red, green, blue. */
