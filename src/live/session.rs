@@ -75,6 +75,8 @@ pub struct Live {
 struct LiveRecording {
     options: LiveOptions,
     followed: Option<Followed>,
+    /// What watches the tracks, until there are some.
+    first_watch: LiveWatch,
     pages: KeptPages,
     /// All events before this time have come, ns.
     round: Option<u64>,
@@ -113,6 +115,7 @@ impl Live {
         let keep_ns = u64::try_from(options.keep.as_nanos()).unwrap_or(u64::MAX);
         let recording = LiveRecording {
             followed: None,
+            first_watch: LiveWatch::new(options.app.clone(), options.triggers.clone()),
             pages: KeptPages::new(keep_ns, MAX_KEPT_BYTES),
             round: None,
             page_times: None,
@@ -169,19 +172,14 @@ impl Live {
         std::mem::take(&mut recording.waiting)
     }
 
-    /// Has the marker of this name, which is about to be written, be told when it comes. False before the
-    /// recording has begun.
-    pub fn await_mark(&mut self, name: &str) -> bool {
-        let Some(followed) = &mut self.recording.followed else { return false };
-        followed.watch().await_mark(name);
-        true
+    /// Has the marker of this name, which is about to be written, be told when it comes.
+    pub fn await_mark(&mut self, name: &str) {
+        self.recording.watch().await_mark(name);
     }
 
     /// A marker that was awaited has not been written.
     pub fn forget_mark(&mut self, name: &str) {
-        if let Some(followed) = &mut self.recording.followed {
-            followed.watch().forget_mark(name);
-        }
+        self.recording.watch().forget_mark(name);
     }
 
     /// The last time that is known, ns since the session's start.
@@ -223,7 +221,7 @@ impl StreamSteps for LiveRecording {
         let continues = before.as_ref().is_some_and(|before| before.dat.has_formats_of(&dat));
         let watch = match before {
             Some(mut before) => std::mem::take(before.watch()),
-            None => LiveWatch::new(self.options.app.clone(), self.options.triggers.clone()),
+            None => std::mem::take(&mut self.first_watch),
         };
         self.pages.begin(head, continues);
         self.round = None;
@@ -315,6 +313,13 @@ impl LiveRecording {
         }
         if self.batches == 0 {
             self.to = start;
+        }
+    }
+
+    fn watch(&mut self) -> &mut LiveWatch {
+        match &mut self.followed {
+            Some(followed) => followed.watch(),
+            None => &mut self.first_watch,
         }
     }
 

@@ -12,6 +12,7 @@ mod interruption;
 mod json_schemas;
 mod knobs;
 mod launch;
+mod live;
 mod locked_down;
 mod marker_table;
 mod markers;

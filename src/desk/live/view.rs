@@ -280,9 +280,8 @@ impl<'r> LiveView<'r> {
 
     /// Has a marker be written. It is told when it has come back.
     fn mark(&self, name: &str, controls: &dyn LiveControls) {
-        if !lock(&self.live).await_mark(name) {
-            self.tell_error("nothing has been recorded yet: the marker was not written");
-        } else if let Err(error) = controls.mark(name) {
+        lock(&self.live).await_mark(name);
+        if let Err(error) = controls.mark(name) {
             lock(&self.live).forget_mark(name);
             self.tell_error(&error.to_string());
         }
