@@ -38,6 +38,7 @@ const TEMPLATE_NS: u64 = 1_000_000_000;
 /// Time between two rounds of the recorder; every other one is a batch.
 const ROUND: Duration = Duration::from_millis(50);
 const MINUTE: Duration = Duration::from_secs(60);
+const MIB: f64 = 1_048_576.0;
 
 struct Count(u64);
 
@@ -235,11 +236,11 @@ fn follow_for(minutes: u32) {
         }
     }
     server.finish(Duration::from_secs(1));
-    println!("the browser got {:.1} MiB", browser.join().unwrap() as f64 / (1 << 20) as f64);
+    println!("the browser got {:.1} MiB", browser.join().unwrap() / MIB);
 }
 
 /// Opens the WebSocket of a page, and returns how many bytes came.
-fn take_everything(address: &str) -> u64 {
+fn take_everything(address: &str) -> f64 {
     let rest = address.strip_prefix("http://").unwrap();
     let (host, token) = rest.split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
@@ -251,15 +252,18 @@ fn take_everything(address: &str) -> u64 {
     )
     .unwrap();
     let mut part = vec![0; 1 << 16];
-    let mut got = 0;
+    let mut got = 0.0;
     while let Ok(read) = stream.read(&mut part) {
         if read == 0 {
             break;
         }
-        got += read as u64;
+        got += read as f64;
     }
     got
 }
+
+/// The thread and the text of the marker with this number.
+type EventOf = dyn Fn(i32) -> (i32, String);
 
 /// Follows streams of things that never end, and prints the memory after each tenth of them.
 fn hostile() {
@@ -267,7 +271,7 @@ fn hostile() {
     let threads = |n: i32| (PID + n, format!("B|{PID}|begun"));
     let names = |n: i32| (PID, format!("S|{PID}|name {n}|{n}"));
     let slices = |n: i32| (PID, format!("B|{PID}|slice {n}"));
-    let cases: [(&str, &dyn Fn(i32) -> (i32, String)); 3] =
+    let cases: [(&str, &EventOf); 3] =
         [("threads", &threads), ("names", &names), ("slices of a thread", &slices)];
     for (what, event) in cases {
         let mut live = Live::new(LiveOptions { keep: Duration::from_secs(1), ..options() });
@@ -319,5 +323,5 @@ fn cpu_seconds() -> f64 {
 fn resident_mib() -> f64 {
     let pages: f64 =
         std::fs::read_to_string("/proc/self/statm").unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096.0 / (1 << 20) as f64
+    pages * 4096.0 / MIB
 }

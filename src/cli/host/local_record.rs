@@ -26,7 +26,7 @@ const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// A command that records this machine.
 pub enum LocalCommand {
     /// As it is on a device.
-    Device(DeviceCommand),
+    Device(Box<DeviceCommand>),
     /// A recording that is shown while it runs.
     Shown(Box<ShownRecording>),
 }
@@ -140,7 +140,7 @@ impl FromArgMatches for LocalCommand {
         let command = DeviceCommand::from_arg_matches_mut(matches)?;
         match record.filter(|_| command.is_shown()) {
             Some(record) => Ok(LocalCommand::Shown(Box::new(ShownRecording::parse(&record)?))),
-            None => Ok(LocalCommand::Device(command)),
+            None => Ok(LocalCommand::Device(Box::new(command))),
         }
     }
 
