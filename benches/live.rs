@@ -60,7 +60,8 @@ fn main() {
     }
     let launch = Launch { seed: 3, day: 0, slow_percent: 0, pace_percent: 100 }.make().dat;
     follow("a simulated launch", &launch);
-    follow("100,000 events a second", &template());
+    follow("100,000 events a second of 4 threads", &template(1));
+    follow("100,000 events a second of 2,000 threads", &template(500));
     let Some(corpus) = support::corpus() else { return };
     let files = std::fs::read_dir(corpus.join("trace-cmd")).unwrap().map(|entry| entry.unwrap().path());
     for path in files.filter(|path| !path.to_string_lossy().contains("v7")) {
@@ -119,18 +120,19 @@ fn follow(name: &str, dat: &[u8]) {
     );
 }
 
-/// A second of an app on four CPUs: 100,000 events, of which half are markers.
-fn template() -> Vec<u8> {
+/// A second of an app on four CPUs, on each of which so many threads take turns: 100,000 events, of which
+/// half are markers.
+fn template(threads: i32) -> Vec<u8> {
     let scenario = Scenario { threads: 4, records_mono: false, ..Scenario::new(5, Era::ArtMono) };
     let mut moments = Vec::new();
     for cpu in 0..4 {
-        let tid = PID + 3 * cpu as i32;
         for step in 0..6_250 {
+            let tid = PID + 3 * cpu as i32 + 20 * (step as i32 % threads);
             let at = START + step * 160_000 + u64::from(cpu) * 37;
             let mut add =
                 |after: u64, tid: i32, event| moments.push(Moment { ts: at + after, cpu, tid, event });
             let idle = (0, format!("swapper/{cpu}"));
-            let thread = (tid, format!("worker {cpu}"));
+            let thread = (tid, format!("worker {tid}"));
             add(0, 0, KernelEvent::Switch { prev: idle.clone(), next: thread.clone() });
             add(20_000, tid, KernelEvent::Marker(format!("B|{PID}|work {}", step % 40)));
             add(60_000, tid, KernelEvent::Marker(format!("E|{PID}")));
@@ -195,8 +197,9 @@ impl LiveHost for NoHost {
 
 /// Follows an endless recording at its own speed, with a server and a browser.
 fn follow_for(minutes: u32) {
-    let mut endless = Endless::new(&template());
-    let events = count(&template());
+    let template = template(500);
+    let mut endless = Endless::new(&template);
+    let events = count(&template);
     let server = LiveServer::start(0, Duration::from_secs(60), Arc::new(NoHost)).unwrap();
     let address = server.address();
     let browser = std::thread::spawn(move || take_everything(&address));

@@ -75,7 +75,7 @@ pub struct Live {
 struct LiveRecording {
     options: LiveOptions,
     followed: Option<Followed>,
-    /// What watches the tracks, until there are some.
+    /// Watches the tracks as soon as there are some.
     first_watch: LiveWatch,
     pages: KeptPages,
     /// All events before this time have come, ns.
