@@ -19,9 +19,9 @@ use crate::live::Trigger;
 /// Show a recording in the browser while it grows
 ///
 /// FILE is what `record -o x.dat` writes, or the stream of a recorder (`record -o - --live … > x.stream`),
-/// which is shown sooner: a .dat three to four seconds after it happened. The page shows the last seconds; what
-/// is kept can be looked at in full, and saved. Ctrl-C, or the end of the recording, ends it. To record this
-/// machine and show it: `record --live`; a phone: `adb live`.
+/// which is shown sooner: a .dat three to four seconds after it happened. The page shows the last seconds;
+/// what is kept can be looked at in full, and saved. Ctrl-C, or the end of the recording, ends it. To record
+/// this machine and show it: `record --live`; a phone: `adb live`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit status: 0 complete, 1 failed, 2 usage, 3 events were lost.
