@@ -158,7 +158,6 @@ fn current_config(settings: &SettingsGuard) -> Result<AppliedConfig, RecordError
     Ok(AppliedConfig {
         clock: Clock::from_trace_clock(&clock.unwrap_or_default()),
         events: enabled_events(tracefs)?,
-        later: Vec::new(),
         // What was asked for is known to the command alone that has started the flight recorder.
         asked: Vec::new(),
         restricted: !tracefs.has_names(),

@@ -51,7 +51,6 @@ pub(crate) fn head(
         ..RecorderInfo::default()
     }
     .to_json(usize::MAX);
-    let described = [applied.events.as_slice(), &applied.later].concat();
     let text = |text: String| [text.as_bytes(), b"\0"].concat();
     let mut options = vec![
         (option::SAVED_TGIDS, spare(names.tgids(), b'\n', SPARE_NAMES_BYTES)),
@@ -69,7 +68,7 @@ pub(crate) fn head(
         comms: spare(names.comms(), b'\n', SPARE_NAMES_BYTES),
         options,
         extra: spare(extra, b' ', SPARE_EXTRA_BYTES),
-        ..gather(tracefs, &described, kallsyms)?
+        ..gather(tracefs, &applied.events, kallsyms)?
     })
 }
 

@@ -168,8 +168,9 @@ impl<'a> PreparedRecording<'a> {
         let PreparedRecording { plan, config, mut notes, mut settings, signals, categories } = self;
         let mut applied = tracefs_config::apply(&mut settings, &config).map_err(RecordError::fatal)?;
         if categories.is_some() {
-            applied.later = switchable_events(settings.tracefs());
-            applied.later.retain(|event| !applied.events.contains(event));
+            let mut later = switchable_events(settings.tracefs());
+            later.retain(|event| !applied.events.contains(event));
+            applied.events.append(&mut later);
         }
         let timeout = Rc::new(WriteTimeout::until_signal(&signals));
         // The reader of a stream must take the head before tracing begins. The time in which it takes nothing

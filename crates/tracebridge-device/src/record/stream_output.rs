@@ -16,8 +16,8 @@ use crate::ids::Cpu;
 use crate::trace_dat::recorder_stream::{FrameKind, HeadInfo, MAGIC, frame_head};
 use crate::trace_dat::{DatHead, RecorderInfo, Slot};
 
-/// A live recording sends what it has gathered when it is as much as this, bytes, or when a round is over.
-const GATHERED_BYTES: usize = 256 << 10;
+/// A live recording gathers what a round has to send, but not so many bytes of pages.
+const GATHERED_BYTES: usize = 32 << 10;
 
 /// Writes a recording to stdout as a stream of frames.
 pub(crate) struct StreamOutput {
@@ -136,9 +136,14 @@ impl RecordingOutput for StreamOutput {
             return self.frame(FrameKind::Pages, cpu, &[], pages);
         }
         self.rest.extend(frame_head(FrameKind::Pages, cpu, pages.len()));
+        // The head goes with what was gathered before it, and so many pages are not copied.
+        let sent = if pages.len() < GATHERED_BYTES { None } else { Some(self.resume()) };
+        if let Some(Ok(())) = sent {
+            return self.send(Some(cpu), &[pages]);
+        }
         self.rest.extend_from_slice(pages);
         self.rest_of = Some(cpu);
-        if self.rest.len() < GATHERED_BYTES { Ok(()) } else { self.resume() }
+        sent.unwrap_or(Ok(()))
     }
 
     fn begin_live(&mut self) {

@@ -53,10 +53,9 @@ pub(crate) struct AppliedConfig {
     /// The trace clock.
     pub(crate) clock: Clock,
     /// The events that are enabled: the requested ones, those that name threads where the kernel hides its
-    /// list of names, and any that this process may not disable.
+    /// list of names, and any that this process may not disable. A recording may add those that are switched
+    /// on later, which need a description from the begin.
     pub(crate) events: Vec<EventName>,
-    /// Events that may be switched on later, and so need a description from the begin.
-    pub(crate) later: Vec<EventName>,
     /// The names that were asked for, with those of their events that are on. A name without such an event
     /// is not among them: a note says why.
     pub(crate) asked: Vec<AskedEvents>,
@@ -160,7 +159,6 @@ pub(crate) fn apply(
     Ok(AppliedConfig {
         clock,
         events,
-        later: Vec::new(),
         asked,
         notes,
         restricted,
