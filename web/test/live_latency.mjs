@@ -10,9 +10,9 @@
 //   --seconds N       measure so long for each rate (default: 60)
 //   --rates N,N       markers a second of the load (default: 2000,100000)
 //
-// A script writes a marker each 200 ms. Its time is the kernel's, taken within the write; the page notes when the frame
-// behind the one that shows it begins. Both clocks are compared by markers that are written on request: the time of each
-// lies between the request and its answer, and all of them together leave the error that is printed.
+// A script writes a marker whenever it is asked to, five times a second. The marker's time is the kernel's, taken within
+// the write; the page notes when the frame behind the one that shows it begins. The time of each marker lies between the
+// request and its answer: so the clocks are compared, and what error is left is printed.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -40,16 +40,15 @@ const [program] = positionals;
 if (!program || !values.serial === !values.here)
   throw new Error("usage: live_latency.mjs PROGRAM (--serial SERIAL | --here)");
 const seconds = Number(values.seconds);
-const PROBES_A_SECOND = 5;
+const PROBE_MS = 200;
 const SETTLE_MS = 4000;
-const PINGS = 60;
 /** The load ends by itself after so long. */
 const MOST_SECONDS = 3600;
 const MARKER = "/sys/kernel/tracing/trace_marker";
 /** The name of the process that writes the probes, which is watched: its rows are on top. */
 const NAME = "probe.latency";
-const named = `echo -n ${NAME} >/proc/$$/comm; echo $$`;
-const slice = (name) => `echo "B|$$|${name}" >${MARKER}; echo "E|$$" >${MARKER}`;
+/** What a shell does to write the marker $n. */
+const PROBE = `echo "B|$$|probe $n" >${MARKER}; echo "E|$$" >${MARKER}`;
 
 const children = new Set();
 function start(command, args) {
@@ -92,27 +91,22 @@ async function measure(browser, rate) {
   const page = await browser.newPage();
   await page.goto(address);
   await page.waitForFunction(() => window.__tracebridge?.live?.latest() > 0, { timeout: LIMIT_MS });
-  const count = seconds * PROBES_A_SECOND;
-  const ponger = shell(`${named}; while read -r n; do ${slice("ping $n")}; echo "<$n>"; done`);
-  const [, pongs] = await said(ponger, /(\d+)/);
+  const prober = shell(`echo -n ${NAME} >/proc/$$/comm; echo $$; while read -r n; do ${PROBE}; echo "<$n>"; done`);
+  const [, tid] = await said(prober, /(\d+)/);
 
-  /** Requests markers, and notes when each was requested and answered. */
+  /** When each marker was requested, and when the answer came. */
   const requested = [];
-  async function ping() {
+  async function probe() {
     const n = requested.length;
     const before = clock();
-    ponger.stdin.write(`${n}\n`);
-    while (!ponger.said.includes(`<${n}>`)) await within("a ping", once(ponger.stdout, "data"));
+    prober.stdin.write(`${n}\n`);
+    while (!prober.said.includes(`<${n}>`)) await within("a marker is written", once(prober.stdout, "data"));
     requested.push([before, clock()]);
   }
   const pageClock = [];
   async function pingPage() {
     const before = clock();
     pageClock.push([before, await page.evaluate(() => performance.now()), clock()]);
-  }
-  for (let n = 0; n < PINGS / 2; n++) {
-    await ping();
-    await pingPage();
   }
   // It writes until its input ends.
   const load =
@@ -121,38 +115,37 @@ async function measure(browser, rate) {
     && shell(`${values.load} markers --rate ${rate} --seconds ${MOST_SECONDS} & read -r _; kill $!`);
   await new Promise((done) => setTimeout(done, SETTLE_MS));
 
-  const prober = shell(
-    `${named}; i=0; while [ $i -lt ${count} ]; do i=$((i+1)); ${slice("probe $i")}; sleep ${1 / PROBES_A_SECOND}; done; echo done`,
-  );
-  const [, probes] = await said(prober, /(\d+)/);
-  await page.evaluate(
-    (rows) => {
-      const seen = new Map();
-      const rates = [];
-      window.__seen = { seen, rates };
-      let fresh = [];
-      const look = () => {
-        const { live } = window.__tracebridge;
-        const now = performance.now();
-        for (const name of fresh) seen.get(name).push(now);
-        fresh = [];
-        const edge = live.edge();
-        for (const row of rows) {
-          for (const [name, start] of live.begun(row, edge - 10e9)) {
-            if (!/^p(robe|ing) /.test(name) || seen.has(name) || start > edge) continue;
-            seen.set(name, [start]);
-            fresh.push(name);
-          }
-        }
-        requestAnimationFrame(look);
-      };
+  await page.evaluate((row) => {
+    const seen = new Map();
+    const rates = [];
+    window.__seen = { seen, rates };
+    let fresh = [];
+    const look = () => {
+      const { live } = window.__tracebridge;
+      const now = performance.now();
+      for (const name of fresh) seen.get(name).push(now);
+      fresh = [];
+      const edge = live.edge();
+      for (const [name, start] of live.begun(row, edge - 10e9)) {
+        if (!name.startsWith("probe ") || seen.has(name) || start > edge) continue;
+        seen.set(name, [start]);
+        fresh.push(name);
+      }
       requestAnimationFrame(look);
-      setInterval(() => rates.push(document.querySelector(".live-figures").textContent), 1000);
-    },
-    [`thread ${probes}`, `thread ${pongs}`],
-  );
+    };
+    requestAnimationFrame(look);
+    setInterval(() => rates.push(document.querySelector(".live-figures").textContent), 1000);
+  }, `thread ${tid}`);
   const frames = await countFrames(page);
-  await within("the probes are written", said(prober, /done/), LIMIT_MS + seconds * 5000);
+  const began = clock();
+  while (clock() < began + seconds * 1000) {
+    const next = clock() + PROBE_MS;
+    await probe();
+    await pingPage();
+    await new Promise((done) => setTimeout(done, Math.max(0, next - clock())));
+  }
+  // Time for the last of them to be drawn.
+  await new Promise((done) => setTimeout(done, SETTLE_MS / 2));
   const { fps, dropped } = await frames();
   // Each probe that is still in view has its pixel.
   const blank = await page.evaluate((row) => {
@@ -167,20 +160,15 @@ async function measure(browser, rate) {
       .begun(row, edge - live.window() * 0.9)
       .filter(([name, start]) => /^probe/.test(name) && start < edge);
     return inView.filter(([, start]) => !isDrawn(live.xOf(start))).length;
-  }, `thread ${probes}`);
+  }, `thread ${tid}`);
   if (load) {
     load.stdin.end();
     await within("the load ends", once(load, "close"), LIMIT_MS);
   }
-  for (let n = 0; n < PINGS / 2; n++) {
-    await ping();
-    await pingPage();
-  }
-  await new Promise((done) => setTimeout(done, SETTLE_MS));
   const { seen, told } = await page.evaluate(() => ({ seen: [...window.__seen.seen], told: window.__seen.rates }));
   const memory = await residentMemory(browser);
   await page.close();
-  ponger.stdin.end();
+  prober.stdin.end();
   recorder?.kill("SIGINT");
   if (!recorder) shown.kill("SIGINT");
   await within("the recording ends", once(shown, "close"));
@@ -188,12 +176,12 @@ async function measure(browser, rate) {
   const starts = new Map(seen.map(([name, [start]]) => [name, start / 1e6]));
   const device = difference(
     requested.flatMap(([before, after], n) =>
-      starts.has(`ping ${n}`) ? [[before, starts.get(`ping ${n}`), after]] : [],
+      starts.has(`probe ${n}`) ? [[before, starts.get(`probe ${n}`), after]] : [],
     ),
   );
   const pages = difference(pageClock);
   const latencies = seen
-    .filter(([name, [, drawn]]) => name.startsWith("probe") && drawn !== undefined)
+    .filter(([, [, drawn]]) => drawn !== undefined)
     .map(([, [start, drawn]]) => drawn - pages.offset - (start / 1e6 - device.offset));
   const figure = (name) =>
     told.map((text) => Number((new RegExp(`${name}([\\d,]+)`).exec(text)?.[1] ?? "0").replaceAll(",", "")));
@@ -202,7 +190,7 @@ async function measure(browser, rate) {
   console.log(
     `${rate} markers/s (${events[events.length >> 1]} events/s in all) for ${seconds} s: `
       + `${percentiles(latencies)} ms from write to pixel (median / 95 % / 99 %), within `
-      + `${(device.error + pages.error).toFixed(1)} ms; ${count - latencies.length} of ${count} probes missing, `
+      + `${(device.error + pages.error).toFixed(1)} ms; ${requested.length - latencies.length} of ${requested.length} probes missing, `
       + `${blank} without a pixel, at most ${lost} events lost in ten seconds; ${fps.toFixed(1)} frames/s, ${dropped} dropped; `
       + `${Math.round(memory)} MB resident`,
   );
