@@ -471,6 +471,29 @@ browserTest("chromium", "categories show what is recorded, not what was asked fo
     await shows([true, true, false], "Switching view …");
     server.send(told(true, true, false));
     await shows([true, true, false], "2 of 3 categories recorded.");
+    // Without switches a state that is not over is not known to go on.
+    const state = (number, open) => ({
+      tracks: [
+        {
+          key: 40,
+          kind: "states",
+          role: "states",
+          thread: 2,
+          open,
+          values: { start: [150 * MS], duration: [number * 100 * MS - 150 * MS], state: [3], cpu: [1] },
+        },
+      ],
+    });
+    await showSecond(page);
+    await clickButton(page, "▸ system_serverpid 200 · 1 thread", ".tl-labels");
+    await play(page, server, 3, 3, state(3, 1));
+    server.send(told(true, false, false));
+    await shows([true, false, false], "1 of 3 categories recorded.");
+    await play(page, server, 4, 4, state(4, 1));
+    await play(page, server, 5, 5);
+    const [known, guessed] = await colours(page, "thread 200", 0, [250 * MS, 350 * MS]);
+    assert.deepEqual(known, RUNNING);
+    assert.notDeepEqual(guessed, RUNNING);
     server.send({ ...HELLO, can: ["save"] });
     await eventually("what cannot be switched is not offered", async () =>
       assert.ok(!(await texts(page, ".live header button")).some((text) => text.startsWith("Categories"))),

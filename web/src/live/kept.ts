@@ -100,6 +100,8 @@ export class Kept {
   items = 0;
   /** Whether less is kept than was asked for. */
   isFull = false;
+  /** Whether switches are recorded: without them nobody knows how long a state lasts that is not over. */
+  hasSwitches = true;
   private pruned = -Infinity;
   /** Processes that have been here. */
   private seen = 0;
@@ -127,7 +129,7 @@ export class Kept {
       for (const lane of lanes) {
         if (!lane.isOpen || lane.end >= to) continue;
         // A state that is not told again goes on: a thread may sleep for hours.
-        if (kind === "states") this.names.use(lane.grow(to) & NAME_MASK, to);
+        if (kind === "states" && this.hasSwitches) this.names.use(lane.grow(to) & NAME_MASK, to);
         else lane.isOpen = false;
       }
     }
@@ -255,7 +257,9 @@ export class Kept {
     // Nothing begins long before what is kept, nor behind the batch, but what is damaged.
     const isTimely = (start: number, end: number) =>
       start <= end && end <= to + STEP_NS && start > -Number.MAX_SAFE_INTEGER;
+    const isGuessed = !this.hasSwitches && (track.kind === "states" || track.role === "running");
     const add = (depth: number, item: number, start: number, end: number, key: number): boolean => {
+      if (isGuessed && item >= firstOpen) return false;
       if (!isTimely(start, end)) throw new Error("a time is damaged");
       this.lane(own, depth)?.push(start, end, key, item >= firstOpen);
       return true;

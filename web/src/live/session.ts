@@ -5,7 +5,7 @@ import { readBatch } from "./batch";
 import { Kept } from "./kept";
 import { Link } from "./link";
 import { LiveClock } from "./live_clock";
-import { type Hello, type LiveLaunch, type LiveMark, type Numbers, readMessage } from "./messages";
+import { type Category, type Hello, type LiveLaunch, type LiveMark, type Numbers, readMessage } from "./messages";
 
 /** More of a list is not kept. */
 const MAX_LISTED = 100;
@@ -133,10 +133,12 @@ export class Session {
       case "hello":
         this.hello = message;
         this.wanted.clear();
+        this.kept.hasSwitches = hasSwitches(message.categories);
         this.kept.keepNs = message.keep_s * 1e9;
         break;
       case "categories":
         if (this.hello) this.hello.categories = message.categories;
+        this.kept.hasSwitches = hasSwitches(message.categories);
         for (const { name, on } of message.categories) if (this.wanted.get(name) === on) this.wanted.delete(name);
         break;
       case "numbers":
@@ -180,6 +182,9 @@ export class Session {
     this.changed();
   }
 }
+
+/** Whether the kernel's switches are recorded, as far as is known. */
+const hasSwitches = (categories: Category[]) => categories.find(({ name }) => name === "sched")?.on !== false;
 
 const STATE_TEXTS = {
   waiting: "Waiting for the device.",
