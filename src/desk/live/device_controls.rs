@@ -28,9 +28,29 @@ pub(super) struct DeviceControls<'a> {
     /// The categories that work on the device, with their descriptions, once it was asked.
     all: Mutex<Option<Vec<(String, String)>>>,
     /// Commands for the recorder.
-    commands: (Sender<String>, Mutex<Receiver<String>>),
-    /// The recorder's answers: `Err` has the reason of a refusal.
-    answers: (Sender<Result<(), String>>, Mutex<Receiver<Result<(), String>>>),
+    commands: Queue<String>,
+    /// The recorder's answers.
+    answers: Queue<Answer>,
+}
+
+/// The recorder's answer to a command.
+enum Answer {
+    Switched,
+    /// Refused, for this reason.
+    Stays(String),
+}
+
+/// What one thread sends to another one, which may be another one each time.
+struct Queue<T> {
+    sender: Sender<T>,
+    receiver: Mutex<Receiver<T>>,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Queue<T> {
+        let (sender, receiver) = channel();
+        Queue { sender, receiver: Mutex::new(receiver) }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -40,21 +60,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<'a> DeviceControls<'a> {
     /// For a recording of these names.
     pub(super) fn new(device: &'a Device, names: &[String]) -> DeviceControls<'a> {
-        let with_lock = |(sender, receiver)| (sender, Mutex::new(receiver));
-        let (sender, answers) = channel();
         DeviceControls {
             device,
             on: Mutex::new(names.to_vec()),
             all: Mutex::default(),
-            commands: with_lock(channel()),
-            answers: (sender, Mutex::new(answers)),
+            commands: Queue::default(),
+            answers: Queue::default(),
         }
     }
 
     /// The names of what is recorded now. A recorder that is started with them has no command to wait for:
     /// those that nobody has taken are forgotten.
     pub(super) fn begin_stream(&self) -> Vec<String> {
-        lock(&self.commands.1).try_iter().for_each(drop);
+        lock(&self.commands.receiver).try_iter().for_each(drop);
         lock(&self.on).clone()
     }
 
@@ -70,7 +88,7 @@ impl<'a> DeviceControls<'a> {
 
 impl StreamTalk for DeviceControls<'_> {
     fn next_input(&self) -> Option<String> {
-        lock(&self.commands.1).try_recv().ok()
+        lock(&self.commands.receiver).try_recv().ok()
     }
 
     fn take_answer(&self, line: &str) -> bool {
@@ -81,13 +99,13 @@ impl StreamTalk for DeviceControls<'_> {
             on.extend(
                 names.split(' ').filter(|name| !name.is_empty() && is_category(name)).map(str::to_owned),
             );
-            Ok(())
+            Answer::Switched
         } else if let Some(reason) = line.strip_prefix(REFUSED) {
-            Err(reason.to_owned())
+            Answer::Stays(reason.to_owned())
         } else {
             return false;
         };
-        let _ = self.answers.0.send(answer);
+        let _ = self.answers.sender.send(answer);
         true
     }
 }
@@ -128,14 +146,16 @@ impl LiveControls for DeviceControls<'_> {
             let stay = "this device takes no commands while it records: end the recording, and name other categories";
             return Err(DeskError::Request(stay.into()));
         }
-        let answers = lock(&self.answers.1);
+        let answers = lock(&self.answers.receiver);
         // The late answer to a command before this one.
         answers.try_iter().for_each(drop);
         let switch = CategorySwitch { on: on.to_vec(), off: off.to_vec() };
-        let _ = self.commands.0.send(switch.line());
+        let _ = self.commands.sender.send(switch.line());
         match answers.recv_timeout(SWITCH_TIMEOUT) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(reason)) => Err(self.failed(format!("the categories stay: {}", host_hints(&reason)))),
+            Ok(Answer::Switched) => Ok(()),
+            Ok(Answer::Stays(reason)) => {
+                Err(self.failed(format!("the categories stay: {}", host_hints(&reason))))
+            }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(self.failed(format!(
                 "the recorder has not said within {} s that it has switched the categories",
                 SWITCH_TIMEOUT.as_secs()
