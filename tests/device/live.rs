@@ -81,7 +81,7 @@ impl Follower {
         self.0.send(Message::text(command.to_string())).unwrap();
     }
 
-    /// Reads messages until one of them is meant: a JSON object, which for a batch is that before its columns.
+    /// Reads messages until one of them is meant: a JSON object, of a batch that before its columns.
     #[track_caller]
     fn wait_for(&mut self, what: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + LIMIT;

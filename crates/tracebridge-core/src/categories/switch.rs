@@ -33,7 +33,7 @@ impl CategorySwitch {
                 _ => return None,
             }
         }
-        switch.is_sound().then_some(switch)
+        (1..=MAX_SWITCHED).contains(&(switch.on.len() + switch.off.len())).then_some(switch)
     }
 
     /// The command as a line, with its end.

@@ -20,7 +20,7 @@ const LAST_SDK_TO_NOTIFY: u32 = 29;
 pub const NO_PROPERTIES: &str = "no system properties here: userspace tags are not switched on";
 
 /// The tags and apps that a recording asks for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct UserspaceRequest {
     /// The mask of tags ([`crate::android::tags`]).
     pub tags: u64,
@@ -90,9 +90,10 @@ impl SavedProperties {
         Ok(SavedProperties { values })
     }
 
-    /// Whether it has all the properties that `other` has.
+    /// Whether it has all the properties that `other`, which was read later, has: both begin with the same, and
+    /// the longer list has more apps.
     pub fn covers(&self, other: &SavedProperties) -> bool {
-        other.values.iter().all(|(name, _)| self.values.iter().any(|(own, _)| own == name))
+        self.values.len() >= other.values.len()
     }
 
     fn value(&self, name: &str) -> &str {

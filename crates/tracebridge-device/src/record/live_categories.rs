@@ -5,31 +5,27 @@
 //! recorder in the background that reads it is stopped.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use super::events::select_events;
-use super::interruptible_writer::{InterruptibleWriter, WriteTimeout};
 use super::request::RecordingRequest;
 use super::tracefs_config::{self, TracefsConfig, WhenFull};
 use super::{RecordError, SettingsGuard};
 use crate::android::{Properties, UserspaceRequest};
 use crate::categories::{CategorySwitch, MAX_COMMAND_BYTES, REFUSED, SWITCHED};
+use crate::console::complain;
 
-/// How long an answer waits for somebody who reads nothing.
-const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
-
-/// What a live recording records, and the commands that change it.
+/// The categories of a live recording, and the commands that change them.
 pub(super) struct LiveCategories {
     input: File,
     /// The begin of a command that has not come to its end.
     line: Vec<u8>,
-    /// What is recorded now.
+    /// The request, with the names of what is recorded now.
     request: RecordingRequest,
-    userspace: UserspaceRequest,
+    /// Its tags, and whether the core services are among the apps.
+    userspace: (u64, bool),
 }
 
 impl LiveCategories {
@@ -41,7 +37,7 @@ impl LiveCategories {
             input,
             line: Vec::new(),
             request: RecordingRequest { is_lenient: true, ..request.clone() },
-            userspace: UserspaceRequest::default(),
+            userspace: (0, false),
         })
     }
 
@@ -51,7 +47,7 @@ impl LiveCategories {
         if config.userspace.is_none() && Properties::find().is_some() {
             config.userspace = Some(self.no_tags());
         }
-        self.userspace = config.userspace.clone().unwrap_or_default();
+        self.userspace = config.userspace.as_ref().map_or((0, false), |all| (all.tags, all.core_services));
     }
 
     fn no_tags(&self) -> UserspaceRequest {
@@ -86,7 +82,7 @@ impl LiveCategories {
                 continue;
             }
             let line = std::mem::take(&mut self.line);
-            answer(&self.command(&line, settings));
+            complain(format_args!("{}", self.command(&line, settings)));
         }
         true
     }
@@ -99,8 +95,8 @@ impl LiveCategories {
             None => Err(RecordError::NoCommand),
         };
         match switched {
-            Ok(notes) => format!("{notes}{SWITCHED}{}\n", self.request.names.join(" ")),
-            Err(error) => format!("{REFUSED}{error}\n"),
+            Ok(notes) => format!("{notes}{SWITCHED}{}", self.request.names.join(" ")),
+            Err(error) => format!("{REFUSED}{error}"),
         }
     }
 
@@ -136,19 +132,13 @@ impl LiveCategories {
     ) -> Result<Vec<String>, RecordError> {
         let (config, _) = request.resolve(&settings.tracefs().clone(), WhenFull::Overwrite)?;
         let userspace = config.userspace.unwrap_or_else(|| self.no_tags());
-        let changed = (userspace != self.userspace).then_some(&userspace);
+        let now = (userspace.tags, userspace.core_services);
+        let changed = (now != self.userspace).then_some(&userspace);
         let notes = tracefs_config::switch(settings, &config.events, changed)?;
-        self.userspace = userspace;
+        self.userspace = now;
         self.request = request;
         Ok(notes)
     }
-}
-
-/// Prints an answer on standard error, if somebody reads there.
-fn answer(text: &str) {
-    let timeout = Rc::new(WriteTimeout::until(Instant::now() + ANSWER_TIMEOUT));
-    let _ =
-        InterruptibleWriter::new(&io::stderr(), timeout).and_then(|mut err| err.write_all(text.as_bytes()));
 }
 
 #[cfg(test)]
@@ -158,6 +148,8 @@ mod tests {
     use super::super::Tracefs;
     use super::super::request::BufferRequest;
     use super::super::saved_settings::StateDir;
+    use std::io::Write;
+
     use super::*;
 
     const SWITCH: &str = "events/sched/sched_switch/enable";
@@ -201,12 +193,11 @@ mod tests {
             is_lenient: true,
         };
         let (input, commands) = io::pipe().unwrap();
-        let userspace = UserspaceRequest { user_initiated: true, ..UserspaceRequest::default() };
         let mut categories = LiveCategories {
             input: std::os::fd::OwnedFd::from(input).into(),
             line: Vec::new(),
             request: request.clone(),
-            userspace,
+            userspace: (0, false),
         };
         categories.apply(request, &mut settings).unwrap();
         (dir, settings, categories, commands)
@@ -223,12 +214,12 @@ mod tests {
         let answer = categories.command(b"on freq idle off sched", &mut settings);
         assert_eq!(
             (answer.as_str(), values(&settings)),
-            ("categories: freq idle\n", ["0", "1", "1"].map(str::to_owned))
+            ("categories: freq idle", ["0", "1", "1"].map(str::to_owned))
         );
         for _ in 0..3 {
-            assert_eq!(categories.command(b"off idle sched", &mut settings), "categories: freq\n");
+            assert_eq!(categories.command(b"off idle sched", &mut settings), "categories: freq");
             assert_eq!(values(&settings), ["0", "1", "0"]);
-            assert_eq!(categories.command(b"on sched idle", &mut settings), "categories: freq sched idle\n");
+            assert_eq!(categories.command(b"on sched idle", &mut settings), "categories: freq sched idle");
             assert_eq!(values(&settings), ["1", "1", "1"]);
         }
         let written = settings.restore().written;

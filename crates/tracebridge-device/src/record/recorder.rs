@@ -394,7 +394,7 @@ enum LoopEnd {
     TakenOver(Vec<String>),
 }
 
-/// What has ended a wait of the loop.
+/// The reason for which a wait of the loop has ended.
 #[derive(Default)]
 struct Woken {
     /// The indices of the readers with enough pages, none when the time is over.
