@@ -59,7 +59,8 @@ output = words[words.index("-o") + 1]
 is_stream = output == "-"
 with open(here + "/source.dat", "rb") as source, open(1 if is_stream else output, "wb", closefd=not is_stream) as file:
     shutil.copyfileobj(source, file)
-cpus = [{"cpu": 0, "events": 12}]
+counts = ["taken", "unsent", "bytes", "overrun", "dropped", "commit_overrun", "gaps", "missed", "left"]
+cpus = [{"cpu": 0, "events": 12, **dict.fromkeys(counts, 0)}]
 summary = {"streaming": True, "seconds": 1.0, "clock": "boot", "ended_by": (ended_by or ["time"])[0], "cpus": cpus}
 print(json.dumps(summary), file=sys.stderr if is_stream else sys.stdout)
 "#;
