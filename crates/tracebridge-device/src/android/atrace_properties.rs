@@ -90,8 +90,8 @@ impl SavedProperties {
         Ok(SavedProperties { values })
     }
 
-    /// Whether it has all the properties that `other`, which was read later, has: both begin with the same, and
-    /// the longer list has more apps.
+    /// Whether it has all the properties of `other`, which was read later. Lists differ in their apps
+    /// alone: one that is as long has the same.
     pub fn covers(&self, other: &SavedProperties) -> bool {
         self.values.len() >= other.values.len()
     }
