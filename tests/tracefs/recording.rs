@@ -524,3 +524,36 @@ fn pages_outside(capture: &Path, cpus: usize) -> usize {
     }
     outside
 }
+
+/// Has `trace` open while `act` begins: the kernel then refuses another size of the buffer.
+fn while_trace_is_read<T>(machine: &Machine, act: impl FnOnce() -> T) -> T {
+    let reader = fs::File::open(machine.root.join("trace")).unwrap();
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .spawn_scoped(scope, move || {
+                std::thread::sleep(Duration::from_millis(300));
+                drop(reader);
+            })
+            .unwrap();
+        act()
+    })
+}
+
+#[test]
+fn who_reads_the_trace_for_a_moment_keeps_no_recorder_from_beginning_and_from_putting_back() {
+    let Some(machine) = machine() else { return };
+    let before = Knobs::read(&machine.root);
+    let dir = support::tempdir();
+    let recorder = while_trace_is_read(&machine, || {
+        let recorder = Recorder::start(record(&machine, dir.path(), &["sched", "-b", "2048"]), dir.path());
+        wait_for_tracing(&machine.root);
+        recorder
+    });
+    run_programs(20);
+    let summary = while_trace_is_read(&machine, || {
+        recorder.signal(Signal::SIGINT);
+        recorder.finish()
+    });
+    assert!(events(&summary.exited(0).json()) > 0);
+    assert_eq!(before.changed(&machine.root), Vec::<String>::new());
+}

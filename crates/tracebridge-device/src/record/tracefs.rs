@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
@@ -18,6 +19,11 @@ use crate::step_log::{self, ShortValue, print_step};
 /// Files that hold a list: a write adds to the list, and opening the file with O_TRUNC empties it.
 const LIST_FILES: [&str; 4] =
     ["set_ftrace_filter", "set_graph_function", "set_event_notrace_pid", "set_ftrace_notrace_pid"];
+
+/// How long a setting that is busy is tried again, and how often. While anybody has `trace` open for reading, as
+/// `list` and `cat trace` have it for a moment, the kernel refuses another size of the buffer.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+const BUSY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The identity of a trace buffer among all others since the boot, however it is reached: device and inode of
 /// its `tracing_on`.
@@ -182,8 +188,18 @@ impl Tracefs {
         let before = step_log::is_enabled().then(|| self.read(name.as_ref()).ok()).flatten();
         // O_TRUNC clears several files of tracefs. That is wanted only for lists, which a write adds to.
         let is_list = path.file_name().is_some_and(|n| LIST_FILES.iter().any(|l| n == *l));
-        let open = OpenOptions::new().write(true).truncate(is_list).open(&path);
-        let write = open.and_then(|mut f| f.write_all(value.as_bytes()));
+        let write_once = || {
+            let open = OpenOptions::new().write(true).truncate(is_list).open(&path);
+            open.and_then(|mut f| f.write_all(value.as_bytes()))
+        };
+        let mut write = write_once();
+        let deadline = Instant::now() + BUSY_TIMEOUT;
+        while write.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(BUSY_INTERVAL);
+            write = write_once();
+        }
         let old = ShortValue(before.as_deref().unwrap_or("unknown"));
         let new = ShortValue(value);
         match write {
