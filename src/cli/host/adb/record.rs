@@ -95,7 +95,8 @@ impl RecordArgs {
 
 #[cfg(all(test, any(target_os = "linux", target_os = "android")))]
 mod tests {
-    use clap::{ArgMatches, Command, FromArgMatches};
+    use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
+    use tracebridge_device::DeviceCommand;
 
     use super::*;
     use crate::cli::host::command_line;
@@ -142,7 +143,9 @@ mod tests {
     #[test]
     fn every_flag_of_the_devices_record_arrives_as_it_was_given() {
         let program = command_line();
-        let device = program.find_subcommand("record").unwrap();
+        // The program's own `record` has the flags of a live page besides.
+        let device = DeviceCommand::augment_subcommands(Command::new("device"));
+        let device = device.find_subcommand("record").unwrap();
         let mut handed_on = 0;
         for arg in device.get_arguments() {
             let id = arg.get_id().as_str();
