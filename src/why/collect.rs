@@ -328,8 +328,7 @@ impl TrackSink for ModelCollector {
     }
 
     /// An event of a thread proves that it runs, also where the switch to it was not recorded: a kernel (seen
-    /// on Linux 6.18 in a virtual machine) may leave out every switch from the idle task of one CPU, and now
-    /// and then one from a thread.
+    /// on Linux 6.18) may leave out every switch from the idle task of one CPU.
     fn seen(&mut self, event: &Event<'_>) {
         if self.has_given_up() {
             return;
@@ -340,7 +339,7 @@ impl TrackSink for ModelCollector {
             is_first = true;
             LastOnCpu { tid: Tid::IDLE, ts: event.ts }
         });
-        if last.tid != event.tid && event.tid.is_thread() {
+        if last.tid == Tid::IDLE && event.tid.is_thread() {
             let thread = self.model.threads.entry(event.tid).or_default();
             let known = thread.changes.last().map(|change| (change.state, change.since));
             if is_first && known.is_none_or(|(state, _)| state == SchedState::Running) {

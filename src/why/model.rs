@@ -559,7 +559,8 @@ impl Model {
         if self.unseen_switches > 0 {
             let times = self.unseen_switches;
             unseen = format!(
-                "switches are missing ({times} times): who ran there is told by the events that followed"
+                "switches from an idle CPU are missing ({times} times): who ran there is told by the events that \
+                 followed"
             );
             missing.push(&unseen);
         }

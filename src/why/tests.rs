@@ -288,18 +288,6 @@ fn a_thread_with_events_runs_though_the_switch_to_it_was_not_recorded() {
 }
 
 #[test]
-fn a_thread_that_leaves_a_cpu_ran_though_another_was_seen_last_there() {
-    let mut lines = Lines::default();
-    lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..20_000, 0, MAIN, "work");
-    lines.switch(2000, 0, MAIN, "S", WORKER).waking_by_interrupt(3000, 0, MAIN);
-    // No switch from the worker to main; only main's own leaving tells that it ran.
-    lines.switch(19_500, 0, MAIN, "R+", WORKER).switch(19_600, 0, WORKER, "S", MAIN);
-    let causes = lines.causes();
-    assert_eq!(causes[0], row("running main", "work", 17_900));
-    assert!(lines.model().missing()[0].contains("missing (1 times)"), "{:?}", lines.model().missing());
-}
-
-#[test]
 fn a_slow_clock_costs_what_the_fastest_one_would_have_saved() {
     let mut lines = Lines::default();
     let frequency = |khz: u32, cpu: u32| format!("cpu_frequency: state={khz} cpu_id={cpu}");
