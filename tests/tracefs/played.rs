@@ -6,12 +6,13 @@ use serde_json::Value;
 use support::{Command, skip, tracebridge};
 
 use crate::ring::{start_recorder, stop};
+use crate::samples::missing_switches;
 use crate::tracefs_fixture::{Machine, machine};
 use crate::wrap::command;
 
-/// Records the planted cause. Returns what the program says that it has planted, and the explained span.
-fn planted(machine: &Machine, cause: &str) -> Option<(Value, Value)> {
-    let dir = support::tempdir();
+/// Records the planted cause into `x.dat`. Returns what the program says that it has planted, and the
+/// explained span.
+fn planted(machine: &Machine, dir: &tempfile::TempDir, cause: &str) -> Option<(Value, Value)> {
     let capture = dir.path().join("x.dat");
     let mut wrap = command(machine, dir.path(), "wrap");
     wrap.arg("-o").arg(&capture).args(["sched", "irq", "-b", "16384", "--"]);
@@ -40,16 +41,34 @@ fn largest(span: &Value) -> (Vec<String>, u64) {
     times.into_iter().max_by_key(|(_, ns)| *ns).unwrap()
 }
 
+/// Whether the cause that is named is the planted one, with its time. What is planted was made to last; the
+/// machine can only add to that.
+fn is_named(said: &Value, span: &Value) -> bool {
+    let expected: Vec<String> = serde_json::from_value(said["path"].clone()).unwrap();
+    let (path, ns) = largest(span);
+    path == expected && ns + 5_000_000 >= said["ns"].as_u64().unwrap()
+}
+
 #[test]
 fn a_planted_cause_is_the_largest_that_is_named() {
     let Some(machine) = machine() else { return };
     for cause in ["more_work", "sleep", "lock_computing", "lock_sleeping", "lock_chain", "server"] {
-        let Some((said, span)) = planted(&machine, cause) else { return };
-        let expected: Vec<String> = serde_json::from_value(said["path"].clone()).unwrap();
-        let (path, ns) = largest(&span);
-        assert_eq!(path, expected, "{cause}: {said} {span:#}");
-        // What is planted was made to last; the machine can only add to that.
-        assert!(ns + 5_000_000 >= said["ns"].as_u64().unwrap(), "{cause}: {said} {span:#}");
+        for attempt in 1.. {
+            let dir = support::tempdir();
+            let Some((said, span)) = planted(&machine, &dir, cause) else { return };
+            if is_named(&said, &span) {
+                break;
+            }
+            // A recording without the switch to the thread that ran cannot tell that it ran.
+            let (missing, switches) = missing_switches(&dir.path().join("x.dat"));
+            assert!(missing > 0, "{cause}: {said} {span:#}");
+            if attempt == 3 {
+                let why =
+                    format!("this kernel left {missing} of {switches} switches out: {cause} cannot be told");
+                skip("switches", &why);
+                break;
+            }
+        }
     }
 }
 

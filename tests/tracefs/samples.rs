@@ -104,7 +104,7 @@ fn read(json: &Path) -> (Vec<(i64, u64)>, Stretches) {
 /// How many switches the kernel left out, as `trace-cmd report` has them: where a thread leaves a CPU that
 /// another one was given; and how many there are. Linux 6.18 in a virtual machine was seen to record no
 /// switch from the idle task on one CPU, and to count none as lost.
-fn missing_switches(dat: &Path) -> (usize, usize) {
+pub fn missing_switches(dat: &Path) -> (usize, usize) {
     let report = Command::new("trace-cmd").arg("report").arg(dat).run().stdout;
     let mut running: BTreeMap<String, String> = BTreeMap::new();
     let mut missing = 0;

@@ -1,4 +1,4 @@
-//! What a page can do to a recording on a device: markers, by a command of their own, and categories, by
+//! The acts of a page on a recording on a device: markers, by a command of their own, and categories, by
 //! commands on the recorder's standard input.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -28,9 +28,9 @@ pub(super) struct DeviceControls<'a> {
     /// The categories that work on the device, with their descriptions, once it was asked.
     all: Mutex<Option<Vec<(String, String)>>>,
     /// Commands for the recorder.
-    commands: Queue<String>,
+    commands: Exchange<String>,
     /// The recorder's answers.
-    answers: Queue<Answer>,
+    answers: Exchange<Answer>,
 }
 
 /// The recorder's answer to a command.
@@ -40,16 +40,16 @@ enum Answer {
     Stays(String),
 }
 
-/// What one thread sends to another one, which may be another one each time.
-struct Queue<T> {
+/// A channel whose receiving end may be held by another thread each time.
+struct Exchange<T> {
     sender: Sender<T>,
     receiver: Mutex<Receiver<T>>,
 }
 
-impl<T> Default for Queue<T> {
-    fn default() -> Queue<T> {
+impl<T> Default for Exchange<T> {
+    fn default() -> Exchange<T> {
         let (sender, receiver) = channel();
-        Queue { sender, receiver: Mutex::new(receiver) }
+        Exchange { sender, receiver: Mutex::new(receiver) }
     }
 }
 
@@ -64,8 +64,8 @@ impl<'a> DeviceControls<'a> {
             device,
             on: Mutex::new(names.to_vec()),
             all: Mutex::default(),
-            commands: Queue::default(),
-            answers: Queue::default(),
+            commands: Exchange::default(),
+            answers: Exchange::default(),
         }
     }
 

@@ -309,8 +309,8 @@ fn is_found(dir: &Path, id: &str, damage: &Damage, commands: Commands) -> bool {
 
 #[test]
 fn no_damage_to_a_table_makes_a_command_panic_or_wait() {
-    // The commands read the whole tables as often as there are damages: most of these are in small ones, which
-    // have the same columns, headers and footers, and fewer pages.
+    // The commands read the whole tables as often as there are damages: most of these are in small ones,
+    // which have the same columns, headers and footers, and fewer pages.
     let dir = support::tempdir();
     let part = dataset(dir.path());
     damage_tables(dir.path(), &part, 40, Commands::Some);

@@ -45,8 +45,8 @@ pub struct RecordArgs {
     /// Where the capture goes; - is a stream on stdout, for `tracebridge convert` on the host
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_OUTPUT)]
     output: PathBuf,
-    /// Show the events in the browser while they come. With -o -, send them every 100 ms and show nothing, for
-    /// `tracebridge adb live` and `live`
+    /// Show the events in the browser while they come. With -o -, send them every 100 ms and show nothing,
+    /// for `tracebridge adb live` and `live`
     #[arg(long, conflicts_with_all = ["mode", "max_size"])]
     live: bool,
     #[command(flatten)]

@@ -20,8 +20,8 @@ use crate::step_log::{self, ShortValue, print_step};
 const LIST_FILES: [&str; 4] =
     ["set_ftrace_filter", "set_graph_function", "set_event_notrace_pid", "set_ftrace_notrace_pid"];
 
-/// How long a setting that is busy is tried again, and how often. While anybody has `trace` open for reading, as
-/// `list` and `cat trace` have it for a moment, the kernel refuses another size of the buffer.
+/// How long a setting that is busy is tried again, and how often. While anybody has `trace` open for reading,
+/// as `list` and `cat trace` have it for a moment, the kernel refuses another size of the buffer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 const BUSY_INTERVAL: Duration = Duration::from_millis(10);
 
