@@ -36,6 +36,7 @@ pub enum DeviceError {
         "{path}: belongs to another user, or others may write to it: no binary from there is put on a device \
          (chmod go-w, or name the directory with TRACEBRIDGE_DEVICE_BINARIES)"
     )]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix tells the owners of files"))]
     UntrustedBinary {
         /// The binary, or a directory above it.
         path: String,

@@ -4,6 +4,7 @@
 
 mod device_controls;
 mod file;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 mod local;
 mod occurrences;
 mod request;
