@@ -29,11 +29,11 @@ impl CategorySwitch {
             match (word, &mut names) {
                 ("on", _) => names = Some(&mut switch.on),
                 ("off", _) => names = Some(&mut switch.off),
-                (name, Some(names)) if is_category_name(name) => names.push(name.to_owned()),
+                (name, Some(names)) => names.push(name.to_owned()),
                 _ => return None,
             }
         }
-        (1..=MAX_SWITCHED).contains(&(switch.on.len() + switch.off.len())).then_some(switch)
+        switch.is_sound().then_some(switch)
     }
 
     /// The command as a line, with its end.
