@@ -15,13 +15,12 @@ use super::live::{LivePageArgs, print};
 use super::{Exit, interrupt};
 use crate::desk::DeskError;
 use crate::desk::live::{LiveRequest, LocalRecorder, follow_recorder};
+use crate::markers::TRACEFS_PLACES;
 
 /// The command whose recording can be shown.
 const RECORD: &str = "record";
 /// The flags that the recorder gets from here.
 const OWN_FLAGS: [&str; 3] = ["live", "output", "json"];
-/// Where tracefs is mounted, if the command line does not say it.
-const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// A command that records this machine.
 pub enum LocalCommand {
@@ -62,8 +61,7 @@ impl ShownRecording {
         let names = record.get_many::<String>("names").into_iter().flatten().cloned();
         args.push("--".to_owned());
         args.extend(names);
-        let apps = record.get_many::<String>("apps").into_iter().flatten();
-        let app = apps.take(1).find(|app| !app.contains('*')).cloned();
+        let app = record.get_one::<String>("apps").filter(|app| !app.contains('*')).cloned();
         let tracefs = record.get_one::<PathBuf>("tracefs").cloned();
         let instance = record.get_one::<String>("instance").map(|name| Path::new("instances").join(name));
         let tracefs = match instance {
@@ -87,9 +85,10 @@ impl ShownRecording {
     }
 }
 
+/// The directory of tracefs, if the command line does not say it.
 fn mounted_tracefs() -> PathBuf {
-    let first = TRACEFS.iter().find(|path| Path::new(path).join("trace_marker").exists());
-    PathBuf::from(first.unwrap_or(&TRACEFS[0]))
+    let first = TRACEFS_PLACES.iter().find(|path| Path::new(path).join("trace_marker").exists());
+    PathBuf::from(first.unwrap_or(&TRACEFS_PLACES[0]))
 }
 
 /// Writes a marker into the trace buffer in this directory, or into this machine's.

@@ -5,8 +5,6 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use super::request::{LiveRequest, OUTPUT, check_directory};
 use super::result::outcome;
 use super::view::{LiveControls, LiveView};
@@ -31,10 +29,6 @@ const LOSSY: u8 = 3;
 struct OnlyShown;
 
 impl LiveControls for OnlyShown {
-    fn categories(&self) -> Vec<Value> {
-        Vec::new()
-    }
-
     fn can(&self) -> Vec<&'static str> {
         vec!["save", "stop"]
     }

@@ -6,8 +6,6 @@ use std::process::{Child, Command, Stdio};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use super::request::{LiveRequest, OUTPUT, check_directory};
 use super::result::outcome;
 use super::view::{LiveControls, LiveView};
@@ -31,10 +29,6 @@ pub struct LocalRecorder<'a> {
 }
 
 impl LiveControls for LocalRecorder<'_> {
-    fn categories(&self) -> Vec<Value> {
-        Vec::new()
-    }
-
     fn can(&self) -> Vec<&'static str> {
         vec!["mark", "save", "stop"]
     }

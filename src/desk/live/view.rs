@@ -30,8 +30,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The acts of a page on the recording.
 pub(super) trait LiveControls: Sync {
-    /// The categories that there are: objects with `name`, `description` and `on`.
-    fn categories(&self) -> Vec<Value>;
+    /// The categories that can be switched: objects with `name`, `description` and `on`.
+    fn categories(&self) -> Vec<Value> {
+        Vec::new()
+    }
 
     /// The names of the commands that work here.
     fn can(&self) -> Vec<&'static str>;
