@@ -15,10 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use support::dat_writer::{DatFile, RingBuffer, common};
-use support::kernel_pages::KernelPages;
 use support::launch_scenario::Launch;
-use support::recorder_streams::{DatParts, frame};
+use support::recorder_streams::{DatParts, frame, marker_stream};
 use support::scenario::{Era, KernelEvent, Moment, PID, Random, START, Scenario};
 use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, Order, Sink};
@@ -283,7 +281,11 @@ fn hostile() {
         let mut largest = 0;
         for part in 0..10 {
             let range = part * COUNT / 10..(part + 1) * COUNT / 10;
-            for piece in markers(range.map(|n| (n, event(n)))).iter().skip(usize::from(part > 0)) {
+            let first = range.start as u64;
+            let mut pieces = marker_stream(first, range.map(event), 20_000_000);
+            // It never ends, and its head comes once.
+            pieces.pop();
+            for piece in pieces.iter().skip(usize::from(part > 0)) {
                 live.feed(piece).unwrap();
                 for message in live.batch(false) {
                     if let LiveMessage::Batch(batch) = message {
@@ -296,24 +298,6 @@ fn hostile() {
         }
         println!("; the largest batch has {} KiB", largest >> 10);
     }
-}
-
-/// Markers of one CPU, a microsecond after each other, in rounds of 20 ms, without the end of the stream.
-fn markers(events: impl Iterator<Item = (i32, (i32, String))>) -> Vec<Vec<u8>> {
-    let mut file = DatFile::with_texts_of(&KernelPages::read("events"));
-    let print = file.event_id("print");
-    let mut ring = RingBuffer::default();
-    for (number, (tid, text)) in events {
-        let mut fields = common(print, tid);
-        fields.u64(0).raw(text.as_bytes()).raw(b"\n\0");
-        ring.event(START + 1_000 * number as u64, &fields.0);
-    }
-    file.trace_clock = "[boot]".into();
-    file.options = Vec::new();
-    file.cpus = vec![ring.into_pages()];
-    let mut pieces = DatParts::of(&file.to_bytes()).stream_in_rounds(&mut Random(5), 20_000_000);
-    pieces.pop();
-    pieces
 }
 
 /// The CPU time of this process, seconds.

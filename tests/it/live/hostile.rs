@@ -1,9 +1,7 @@
 //! Streams that no recorder sends: each is an error with its place, and memory stays bounded.
 
-use support::dat_writer::{DatFile, RingBuffer, common};
-use support::kernel_pages::KernelPages;
-use support::recorder_streams::{DatParts, frame};
-use support::scenario::{PID, Random, START};
+use support::recorder_streams::{DatParts, frame, marker_stream};
+use support::scenario::{PID, Random};
 use tracebridge::internals::live::Live;
 
 use super::feed::{Told, launch, options};
@@ -79,20 +77,9 @@ fn any_bytes_behind_a_head_are_taken_or_refused() {
     assert!(refused > 0, "a damaged frame is an error");
 }
 
-/// A stream of one CPU with these events, each a marker of a thread.
+/// Markers of threads, in rounds of some 2 ms.
 fn markers(events: impl Iterator<Item = (i32, String)>) -> Vec<Vec<u8>> {
-    let mut file = DatFile::with_texts_of(&KernelPages::read("events"));
-    let print = file.event_id("print");
-    let mut ring = RingBuffer::default();
-    for (number, (tid, text)) in events.enumerate() {
-        let mut fields = common(print, tid);
-        fields.u64(0).raw(text.as_bytes()).raw(b"\n\0");
-        ring.event(START + 1_000 * number as u64, &fields.0);
-    }
-    file.trace_clock = "[boot]".into();
-    file.options = Vec::new();
-    file.cpus = vec![ring.into_pages()];
-    DatParts::of(&file.to_bytes()).stream_in_rounds(&mut Random(5), 2_000_000)
+    marker_stream(0, events, 2_000_000)
 }
 
 /// The sizes of the batches, bytes, and the messages about what was given up.

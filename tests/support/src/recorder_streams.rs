@@ -1,7 +1,9 @@
 //! Makes the stream that a recorder would have sent of the recording in a trace.dat version 6, as
 //! trace-cmd.dat.v6(5) describes the file and `record --live` the order of the frames.
 
-use crate::scenario::Random;
+use crate::dat_writer::{DatFile, RingBuffer, common};
+use crate::kernel_pages::KernelPages;
+use crate::scenario::{Random, START};
 
 const MAGIC: &[u8] = b"TBSTRM1\n";
 const OPTIONS: &[u8] = b"options  \0";
@@ -148,4 +150,25 @@ pub fn frame(kind: u8, cpu: u32, payload: &[u8]) -> Vec<u8> {
     out.extend((payload.len() as u32).to_le_bytes());
     out.extend(payload);
     out
+}
+
+/// The stream of a recording of one CPU: markers, each with its thread, a microsecond after each other, of
+/// which the first one is so many microseconds behind [`START`]; in rounds of about `round_ns`.
+pub fn marker_stream(
+    first: u64,
+    markers: impl Iterator<Item = (i32, String)>,
+    round_ns: u64,
+) -> Vec<Vec<u8>> {
+    let mut file = DatFile::with_texts_of(&KernelPages::read("events"));
+    let print = file.event_id("print");
+    let mut ring = RingBuffer::default();
+    for ((tid, text), at) in markers.zip(first..) {
+        let mut fields = common(print, tid);
+        fields.u64(0).raw(text.as_bytes()).raw(b"\n\0");
+        ring.event(START + 1_000 * at, &fields.0);
+    }
+    file.trace_clock = "[boot]".into();
+    file.options = Vec::new();
+    file.cpus = vec![ring.into_pages()];
+    DatParts::of(&file.to_bytes()).stream_in_rounds(&mut Random(5), round_ns)
 }
