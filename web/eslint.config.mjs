@@ -33,6 +33,16 @@ export default ts.config(
     files: ["test/**/*.mjs", "*.mjs"],
     // The functions that tests hand to a page run there.
     languageOptions: { globals: { ...globals.node, ...globals.browser } },
+    rules: {
+      // Debian 12 has Node 18.
+      "no-restricted-properties": [
+        "error",
+        ...["toReversed", "toSorted", "toSpliced", "groupBy", "withResolvers", "fromAsync"].map((property) => ({
+          property,
+          message: "Node 18 has no such function.",
+        })),
+      ],
+    },
   },
   {
     files: ["test/**/*.test.mjs"],
