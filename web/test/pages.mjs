@@ -116,6 +116,11 @@ export async function gridRows(page) {
       };
     });
     grid.style.cssText = style;
+    // Nor need they be when all but those in view go again.
+    const room = grid.clientHeight / 22 + 100;
+    while (grid.querySelectorAll(".grid-row").length > room && performance.now() < until) {
+      await new Promise((done) => requestAnimationFrame(done));
+    }
     body.style.contentVisibility = "";
     return { rows: rows.sort((a, b) => a.at - b.at), all };
   }, LIMIT_MS / 2);
