@@ -1,9 +1,160 @@
 //! Clocks: readings that carry their clock, snapshots of several clocks taken back to back, and the
-//! conversion between clocks that such snapshots allow.
+//! conversion between clocks that such snapshots allow. And [`Timestamp`], the type of a point in time.
 //!
-//! All readings are in nanoseconds, except [`Clock::Counter`], which is in ticks of the CPU's counter.
+//! All readings are in nanoseconds, except [`Clock::Counter`], which is in ticks of the CPU's counter. A
+//! reading of a clock that is chosen at run time is therefore a number; a point in time that is known to be
+//! ns is a [`Timestamp`].
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
+
+/// A point in time, ns on one clock. The struct or the function that has it says which clock that is; without
+/// a word it is the clock of the recording, and behind the merge the clock of the timeline.
+///
+/// A length of time is a number of ns (`u64`), so that it cannot stand where a point is meant: two points
+/// make a length, a point and a length make a point, and two points cannot be added.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+#[repr(transparent)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// The begin of the clock.
+    pub const MIN: Timestamp = Timestamp(0);
+    /// The last moment that can be told. Stands for "without an end" where a limit is asked for.
+    pub const MAX: Timestamp = Timestamp(u64::MAX);
+
+    /// The ns from `earlier` to this point; 0 where `earlier` is not earlier.
+    #[inline]
+    pub const fn since(self, earlier: Timestamp) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The ns from `earlier` to this point; `None` where `earlier` is later.
+    #[inline]
+    pub const fn checked_since(self, earlier: Timestamp) -> Option<u64> {
+        self.0.checked_sub(earlier.0)
+    }
+
+    /// The ns between the two points, whichever is earlier.
+    #[inline]
+    pub const fn abs_diff(self, other: Timestamp) -> u64 {
+        self.0.abs_diff(other.0)
+    }
+
+    /// The ns from `other` to this point, below 0 where `other` is later, modulo 2^64.
+    #[inline]
+    pub const fn wrapping_since(self, other: Timestamp) -> i64 {
+        self.0.wrapping_sub(other.0).cast_signed()
+    }
+
+    /// The point in the middle between the two; the earlier one of two such points.
+    #[inline]
+    pub const fn midpoint(self, other: Timestamp) -> Timestamp {
+        Timestamp(self.0.midpoint(other.0))
+    }
+
+    /// The point `ns` later, or the last one of the clock.
+    #[inline]
+    pub const fn saturating_add(self, ns: u64) -> Timestamp {
+        Timestamp(self.0.saturating_add(ns))
+    }
+
+    /// The point `ns` earlier, or the first one of the clock.
+    #[inline]
+    pub const fn saturating_sub(self, ns: u64) -> Timestamp {
+        Timestamp(self.0.saturating_sub(ns))
+    }
+
+    /// The point `ns` later; `None` behind the last one of the clock.
+    #[inline]
+    pub const fn checked_add(self, ns: u64) -> Option<Timestamp> {
+        match self.0.checked_add(ns) {
+            Some(ns) => Some(Timestamp(ns)),
+            None => None,
+        }
+    }
+
+    /// The point `ns` earlier; `None` before the first one of the clock.
+    #[inline]
+    pub const fn checked_sub(self, ns: u64) -> Option<Timestamp> {
+        match self.0.checked_sub(ns) {
+            Some(ns) => Some(Timestamp(ns)),
+            None => None,
+        }
+    }
+
+    /// The point `ns` later, modulo 2^64: damaged data may hold any length.
+    #[inline]
+    pub const fn wrapping_add(self, ns: u64) -> Timestamp {
+        Timestamp(self.0.wrapping_add(ns))
+    }
+
+    /// The point `ns` later, or earlier where it is below 0; at most the first or the last one of the clock.
+    #[inline]
+    pub const fn saturating_add_signed(self, ns: i64) -> Timestamp {
+        Timestamp(self.0.saturating_add_signed(ns))
+    }
+
+    /// The point `ns` later, or earlier where it is below 0; `None` outside of the clock.
+    #[inline]
+    pub const fn checked_add_signed(self, ns: i64) -> Option<Timestamp> {
+        match self.0.checked_add_signed(ns) {
+            Some(ns) => Some(Timestamp(ns)),
+            None => None,
+        }
+    }
+
+    /// The point `ns` later, or earlier where it is below 0, modulo 2^64.
+    #[inline]
+    pub const fn wrapping_add_signed(self, ns: i64) -> Timestamp {
+        Timestamp(self.0.wrapping_add_signed(ns))
+    }
+}
+
+/// The length between two points, ns. The right one must not be later.
+impl Sub for Timestamp {
+    type Output = u64;
+
+    #[inline]
+    fn sub(self, earlier: Timestamp) -> u64 {
+        self.0 - earlier.0
+    }
+}
+
+impl Sub<u64> for Timestamp {
+    type Output = Timestamp;
+
+    #[inline]
+    fn sub(self, ns: u64) -> Timestamp {
+        Timestamp(self.0 - ns)
+    }
+}
+
+impl Add<u64> for Timestamp {
+    type Output = Timestamp;
+
+    #[inline]
+    fn add(self, ns: u64) -> Timestamp {
+        Timestamp(self.0 + ns)
+    }
+}
+
+impl AddAssign<u64> for Timestamp {
+    #[inline]
+    fn add_assign(&mut self, ns: u64) {
+        self.0 += ns;
+    }
+}
+
+/// Printed as the number of ns.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// A clock that gives the times of a recording.
 ///
@@ -76,8 +227,8 @@ impl Clock {
     }
 }
 
-impl std::fmt::Display for Clock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
@@ -178,6 +329,33 @@ impl Snapshots {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn points_and_lengths_compute_as_numbers_do() {
+        let early = Timestamp(5);
+        let late = Timestamp(8);
+        assert_eq!((late - early, late.since(early), early.since(late)), (3, 3, 0));
+        assert_eq!((late.checked_since(early), early.checked_since(late)), (Some(3), None));
+        assert_eq!((early.abs_diff(late), late.abs_diff(early)), (3, 3));
+        assert_eq!((late.wrapping_since(early), early.wrapping_since(late)), (3, -3));
+        assert_eq!((early + 3, late - 3, early.midpoint(late)), (late, early, Timestamp(6)));
+        assert_eq!(
+            (late.saturating_sub(9), Timestamp::MAX.saturating_add(1)),
+            (Timestamp::MIN, Timestamp::MAX)
+        );
+        assert_eq!((late.checked_sub(9), Timestamp::MAX.checked_add(1)), (None, None));
+        assert_eq!((Timestamp::MAX.wrapping_add(6), late.wrapping_add_signed(-9)), (early, Timestamp::MAX));
+        assert_eq!((late.checked_add_signed(-3), late.checked_add_signed(-9)), (Some(early), None));
+        assert_eq!(late.saturating_add_signed(-9), Timestamp::MIN);
+    }
+
+    #[test]
+    fn a_point_is_written_and_read_as_its_number() {
+        let point = Timestamp(1_700_000_000_123_456_789);
+        assert_eq!(serde_json::to_string(&point).unwrap(), "1700000000123456789");
+        assert_eq!(serde_json::from_str::<Timestamp>("1700000000123456789").unwrap(), point);
+        assert_eq!((point.to_string(), format!("{:>3}", Timestamp(7))), (point.0.to_string(), "  7".into()));
+    }
 
     fn two_with_suspend() -> Snapshots {
         let a = Snapshot { monotonic: 1_000, boottime: 5_000, counter: Some(100), ..Snapshot::default() };
