@@ -76,7 +76,7 @@ fn next_records(name: &str, bytes: &[u8], endian: Endian) {
     let records = known.iter().map(|(_, spans)| spans.len()).sum();
     assert!(records > 100, "{name}: {records} records");
     let add = |sum: u64, data: &[u8], span: RecordSpan| {
-        sum.wrapping_add(span.ts).wrapping_add(u64::from(data[span.start as usize]))
+        sum.wrapping_add(span.ts.0).wrapping_add(u64::from(data[span.start as usize]))
     };
     let walk_known = || {
         let spans = known.iter().flat_map(|(data, spans)| spans.iter().map(|span| (*data, *span)));

@@ -5,13 +5,14 @@
 use std::io;
 
 use libfuzzer_sys::fuzz_target;
+use tracebridge::clock::Timestamp;
 use tracebridge::formats::{Event, EventType, Order, Sink, TrackEvent, screen_video};
 
 /// Checks the order of the frames.
 #[derive(Default)]
 struct Frames {
     count: u64,
-    last: u64,
+    last: Timestamp,
 }
 
 impl Sink for Frames {

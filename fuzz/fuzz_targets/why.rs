@@ -10,7 +10,7 @@ fuzz_target!(|data: &[u8]| {
     let file = InputFile::new("why", data);
     for (duration, mut stretches) in explain_everything(&file.path) {
         stretches.sort_unstable();
-        let ns: u64 = stretches.iter().map(|(start, end)| end - start).sum();
+        let ns: u64 = stretches.iter().map(|(start, end)| *end - *start).sum();
         assert_eq!(ns, duration, "the causes do not add up");
         for pair in stretches.windows(2) {
             assert!(pair[0].1 <= pair[1].0, "two causes share a moment: {pair:?}");

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use tracebridge::clock::Timestamp;
 use tracebridge::formats::{Event, EventType, Sink, Track, TrackEvent, event_catalog};
 
 /// Renders every event as a text would have it, and throws it away.
@@ -64,7 +65,7 @@ impl Drop for InputFile {
 /// Checks that tracks are numbered in turn, and that the events of each come in order of time.
 #[derive(Default)]
 pub struct TrackOrder {
-    last: Vec<u64>,
+    last: Vec<Timestamp>,
 }
 
 impl Sink for TrackOrder {
@@ -74,7 +75,7 @@ impl Sink for TrackOrder {
 
     fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
         assert_eq!(track.id.0 as usize, self.last.len());
-        self.last.push(0);
+        self.last.push(Timestamp::MIN);
         Ok(())
     }
 

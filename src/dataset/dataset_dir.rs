@@ -12,6 +12,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::error::DatasetError;
+use crate::clock::Timestamp;
 use crate::output_file::{LockedFile, REPLACED, end_replacement, try_lock};
 use crate::tables::{TABLES, TableFile, TableId, TableSchema, UNFINISHED_PREFIX};
 use crate::text::utc_date;
@@ -249,9 +250,9 @@ pub(super) fn hex_id<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
     HEXLOWER.encode(&hash.finalize()[..ID_DIGITS / 2])
 }
 
-/// The day in UTC of a time, ns since 1970: `2026-11-22`.
-pub(super) fn day_of_realtime(ns: u64) -> String {
-    utc_date(ns / 1_000_000_000)
+/// The day in UTC of a time in CLOCK_REALTIME: `2026-11-22`.
+pub(super) fn day_of_realtime(ts: Timestamp) -> String {
+    utc_date(ts.0 / 1_000_000_000)
 }
 
 /// The day in UTC on which a file was last written; today where the system does not tell.

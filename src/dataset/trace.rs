@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::dataset_dir::{day_of_file, day_of_realtime, hex_id, make_parent};
 use super::error::{DatasetError, RefusedTrace};
 use super::method_rows::{self, MethodRowsError};
+use crate::clock::Timestamp;
 use crate::export::trace_tables::{self, LargeTables, Tabulated, TraceFacts};
 use crate::formats::art_method::YEAR_2001_NS;
 use crate::formats::input::Input;
@@ -183,8 +184,8 @@ impl TraceSource<'_> {
         }
     }
 
-    /// Makes the rows. `start` is where the trace begins, ns of its clock, if that is known.
-    fn rows(&self, start: Option<u64>) -> Result<IngestedTrace, RowsError> {
+    /// Makes the rows. `start` is where the trace begins, in its clock, if that is known.
+    fn rows(&self, start: Option<Timestamp>) -> Result<IngestedTrace, RowsError> {
         let mut rows = TraceRows::new(&self.id, start, self.scratch_parent);
         let TraceOptions { options, large, .. } = self.options;
         let made = match trace_tables::tabulate(self.inputs, options, &mut rows, *large) {
@@ -210,9 +211,9 @@ impl TraceSource<'_> {
             MethodRowsError::Write(error) => self.write_error(error),
         })?;
         let start_realtime =
-            trace_tables::realtime(&head, summary.clock, first).filter(|ns| *ns > YEAR_2001_NS);
+            trace_tables::realtime(&head, summary.clock, first).filter(|ts| ts.0 > YEAR_2001_NS);
         let (day, day_from) = match start_realtime {
-            Some(ns) => (day_of_realtime(ns), "wall clock"),
+            Some(ts) => (day_of_realtime(ts), "wall clock"),
             None => (day_of_file(self.paths.first().map_or(Path::new(""), PathBuf::as_path)), "file"),
         };
         let facts = TraceFacts {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::clock::Timestamp;
 use crate::formats::{SinkAdapter, Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner};
 use crate::timeline::{MergeSummary, TimelineAdapter, TimelineSink};
 use crate::why::{Explanation, Model};
@@ -24,8 +25,8 @@ impl<'a> WithCriticalPaths<'a> {
     fn add_paths(&mut self) -> io::Result<()> {
         let mut paths = std::mem::take(&mut self.paths);
         paths.sort_by_key(|path| path.begin);
-        // The end of the last span on each track, ns: spans that overlap lie on tracks of their own.
-        let mut tracks: Vec<(u64, TrackId)> = Vec::new();
+        // The end of the last span on each track: spans that overlap lie on tracks of their own.
+        let mut tracks: Vec<(Timestamp, TrackId)> = Vec::new();
         for path in &paths {
             let end = path.begin + path.duration;
             let free = tracks.iter_mut().find(|(last, _)| *last <= path.begin);
@@ -57,7 +58,7 @@ impl<'a> WithCriticalPaths<'a> {
 
     /// Adds a slice of the span, and in it one for each stretch that has one cause.
     fn add_path(&mut self, track: TrackId, path: &Explanation) -> io::Result<()> {
-        let mut stretches: Vec<(u64, u64, String)> = Vec::new();
+        let mut stretches: Vec<(Timestamp, Timestamp, String)> = Vec::new();
         for part in &path.causes {
             let subject =
                 if part.subject.is_empty() { String::new() } else { format!(" ({})", part.subject) };
@@ -73,12 +74,12 @@ impl<'a> WithCriticalPaths<'a> {
         self.end(track, path.begin + path.duration)
     }
 
-    fn slice(&mut self, track: TrackId, ts: u64, name: &str) -> io::Result<()> {
+    fn slice(&mut self, track: TrackId, ts: Timestamp, name: &str) -> io::Result<()> {
         let kind = TrackEventKind::Begin { name: name.as_bytes() };
         self.next.track_event(&TrackEvent { ts, track, kind, thread_ns: None, flows: &[], args: &[] })
     }
 
-    fn end(&mut self, track: TrackId, ts: u64) -> io::Result<()> {
+    fn end(&mut self, track: TrackId, ts: Timestamp) -> io::Result<()> {
         let kind = TrackEventKind::End;
         self.next.track_event(&TrackEvent { ts, track, kind, thread_ns: None, flows: &[], args: &[] })
     }

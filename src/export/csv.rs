@@ -18,6 +18,7 @@ use std::io::{self, Write};
 
 use super::Out;
 use super::writer_thread::WriterThread;
+use crate::clock::Timestamp;
 use crate::formats::{CounterValue, Event, EventType, TimelineFrame, event_catalog};
 use crate::ids::{Cpu, Pid, Tid};
 use crate::text::push_csv_field;
@@ -48,7 +49,7 @@ struct CsvWriter {
 #[derive(Default)]
 struct CsvRow<'a> {
     kind: &'a str,
-    ts: u64,
+    ts: Timestamp,
     dur: Option<u64>,
     cpu: Option<Cpu>,
     pid: Option<Pid>,
@@ -112,7 +113,7 @@ fn push_number(out: &mut Vec<u8>, value: Option<impl Display>) -> io::Result<()>
 
 impl<'a> CsvRow<'a> {
     fn from_span(kind: &'a str, span: Span, name: &'a [u8]) -> CsvRow<'a> {
-        let dur = Some(span.end.saturating_sub(span.start));
+        let dur = Some(span.end.since(span.start));
         CsvRow { kind, ts: span.start, dur, name, ..CsvRow::default() }
     }
 }
@@ -123,7 +124,7 @@ fn thread_id(thread: &MethodThread) -> Tid {
 }
 
 impl TrackSink for CsvWriter {
-    fn begin(&mut self, _: Task, _: u64, _: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, _: Task, _: Timestamp, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
@@ -133,7 +134,7 @@ impl TrackSink for CsvWriter {
 
     fn async_edge(&mut self, names: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let (ts, dur) = match slice.edge {
-            AsyncEdge::End(Some(start)) => (start, Some(slice.ts.saturating_sub(start))),
+            AsyncEdge::End(Some(start)) => (start, Some(slice.ts.since(start))),
             AsyncEdge::Instant => (slice.ts, None),
             AsyncEdge::Begin | AsyncEdge::End(None) => return Ok(()),
         };
@@ -142,7 +143,7 @@ impl TrackSink for CsvWriter {
         self.row(&CsvRow { value: Some(slice.cookie), process: &names.process_name(pid), details, ..row })
     }
 
-    fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, names: &Tasks, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         self.thread_row(names, at, CsvRow { kind: "instant", ts, name, ..CsvRow::default() })
     }
 
@@ -200,7 +201,7 @@ impl TrackSink for CsvWriter {
         self.thread_row(names, at, CsvRow { name: kind.name.as_bytes(), details: &details, ..row })
     }
 
-    fn lost(&mut self, cpu: Cpu, ts: u64, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, ts: Timestamp, count: Option<u64>) -> io::Result<()> {
         let value = count.and_then(|count| i64::try_from(count).ok());
         let row = CsvRow { kind: "lost", ts, cpu: Some(cpu), value, ..CsvRow::default() };
         self.row(&CsvRow { name: b"events lost", ..row })
@@ -218,13 +219,13 @@ impl TrackSink for CsvWriter {
         })
     }
 
-    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn track_instant(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let (pid, tid) = track.place();
         let details = &track.details();
         self.row(&CsvRow { kind: "instant", ts, pid, tid, name, details, ..CsvRow::default() })
     }
 
-    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+    fn track_counter(&mut self, track: &OwnTrack, ts: Timestamp, value: CounterValue) -> io::Result<()> {
         let (pid, tid) = track.place();
         let label = track.label();
         let (value, fraction) = match counter_number(value) {

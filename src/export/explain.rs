@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::convert::{Conversion, ConvertError, ConvertRequest};
 use super::runs::runs_of;
+use crate::clock::Timestamp;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{Head, Order, Sink, SinkAdapter, ThreadInfo};
 use crate::measure::FinderSink;
@@ -186,7 +187,7 @@ impl ReadTrace {
 }
 
 /// A question about all time of all threads.
-const ANYTHING: Question = Question::Stretch { thread: String::new(), from: None, to: None };
+const ANYTHING: Question = Question::Stretch { thread: String::new(), from_ns: None, to_ns: None };
 
 /// Reads the inputs of `request`, of which the output is not written, and explains what `question` is about.
 ///
@@ -210,10 +211,10 @@ fn with_frames(mut explanation: Explanation, summary: &MergeSummary) -> Explanat
 }
 
 /// Explains the launches and late frames of a file, the usual slices, and what each thread did from begin to
-/// end. Returns the length of each span, and when its causes hold, ns: for fuzzing, which has no name to ask
+/// end. Returns the length of each span, ns, and when its causes hold: for fuzzing, which has no name to ask
 /// for. A span with a cause that holds so often that not all of it is kept is left out, and nothing is
 /// returned of a file that cannot be read.
-pub fn explain_everything(file: &Path) -> Vec<(u64, Vec<(u64, u64)>)> {
+pub fn explain_everything(file: &Path) -> Vec<(u64, Vec<(Timestamp, Timestamp)>)> {
     let inputs = [file.to_owned()];
     let request = ConvertRequest::to_read(&inputs);
     let Ok(ReadTrace { model, .. }) = ReadTrace::whole(request) else { return Vec::new() };
@@ -223,7 +224,7 @@ pub fn explain_everything(file: &Path) -> Vec<(u64, Vec<(u64, u64)>)> {
     let is_whole = |one: &Explanation| {
         one.causes
             .iter()
-            .all(|part| part.ns == part.intervals.iter().map(|(start, end)| end - start).sum::<u64>())
+            .all(|part| part.ns == part.intervals.iter().map(|(start, end)| *end - *start).sum::<u64>())
     };
     let stretches = |one: Explanation| {
         let stretches = one.causes.iter().flat_map(|part| part.intervals.iter().copied()).collect();

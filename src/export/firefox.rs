@@ -16,11 +16,12 @@ use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CounterHandle, CpuDelta, Frame, FrameFlags, FrameHandle, FrameInfo,
     MarkerFieldFlags, MarkerFieldFormat, MarkerHandle, MarkerTiming, ProcessHandle, Profile,
     ReferenceTimestamp, SamplingInterval, StackHandle, StaticSchemaMarker, StaticSchemaMarkerField,
-    StringHandle, ThreadHandle, Timestamp,
+    StringHandle, ThreadHandle, Timestamp as ProfileTime,
 };
 
 use super::Out;
 use super::held_memory::{HeldBytes, HeldLimit, HeldMemory};
+use crate::clock::Timestamp;
 use crate::formats::samples::{FrameKind, NO_STACK};
 use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
 use crate::ids::{Cpu, Pid, Tid};
@@ -93,8 +94,8 @@ struct FirefoxWriter {
     profile: Profile,
     categories: ProfileCategories,
     frame_categories: Option<FrameCategories>,
-    /// The time of the first event, ns. Times in the profile count from here.
-    start: Option<u64>,
+    /// The time of the first event. Times in the profile count from here.
+    start: Option<Timestamp>,
     processes: HashMap<Pid, ProcessHandle>,
     /// By thread id. The thread of CPU n has the id -1 - n. A thread stays in the process in which it was
     /// first seen.
@@ -110,12 +111,12 @@ struct FirefoxWriter {
 /// A method thread, and its stack in the profile's tables.
 struct SampledThread {
     thread: ThreadHandle,
-    /// For each open method: the time of its begin, ns, and the stack from the root to the method.
-    stack: Vec<(u64, StackHandle)>,
-    /// The time at which `stack` was brought up to date, ns.
-    stack_at: u64,
-    /// The time up to which the thread is sampled, ns.
-    until: u64,
+    /// For each open method: the time of its begin, and the stack from the root to the method.
+    stack: Vec<(Timestamp, StackHandle)>,
+    /// The time at which `stack` was brought up to date.
+    stack_at: Timestamp,
+    /// The time up to which the thread is sampled.
+    until: Timestamp,
 }
 
 impl SampledThread {
@@ -166,14 +167,14 @@ impl StaticSchemaMarker for ProfileMarker {
 }
 
 impl FirefoxWriter {
-    fn timestamp(&mut self, ts: u64) -> Timestamp {
+    fn timestamp(&mut self, ts: Timestamp) -> ProfileTime {
         let start = *self.start.get_or_insert(ts);
-        Timestamp::from_nanos_since_reference(ts.saturating_sub(start))
+        ProfileTime::from_nanos_since_reference(ts.since(start))
     }
 
     fn process(&mut self, pid: Pid) -> ProcessHandle {
         let profile = &mut self.profile;
-        let zero = Timestamp::from_nanos_since_reference(0);
+        let zero = ProfileTime::from_nanos_since_reference(0);
         *self.processes.entry(pid).or_insert_with(|| {
             let name = if pid == CPU_PROCESS { "CPUs".to_owned() } else { format!("process {pid}") };
             profile.add_process(&name, pid.0 as u32, zero)
@@ -185,7 +186,7 @@ impl FirefoxWriter {
             return *thread;
         }
         let process = self.process(pid);
-        let zero = Timestamp::from_nanos_since_reference(0);
+        let zero = ProfileTime::from_nanos_since_reference(0);
         let thread = self.profile.add_thread(process, tid.0 as u32, zero, tid.is_main_of(pid));
         self.threads.insert(tid, thread);
         thread
@@ -214,7 +215,7 @@ impl FirefoxWriter {
         }
     }
 
-    fn counter_value(&mut self, scope: CounterScope, ts: u64, name: &str, value: f64) {
+    fn counter_value(&mut self, scope: CounterScope, ts: Timestamp, name: &str, value: f64) {
         let (pid, shown) = match scope {
             CounterScope::Process(pid) => (pid, name.to_owned()),
             CounterScope::Cpu(cpu) => (CPU_PROCESS, format!("cpu{cpu} {name}")),
@@ -235,8 +236,8 @@ impl FirefoxWriter {
     fn add_marker(
         &mut self,
         thread: ThreadHandle,
-        start: u64,
-        end: Option<u64>,
+        start: Timestamp,
+        end: Option<Timestamp>,
         name: &str,
         detail: &str,
         category: CategoryHandle,
@@ -266,7 +267,7 @@ impl FirefoxWriter {
         let mut thread = own;
         if self.method_threads.values().any(|methods| methods.thread == own) {
             let process = self.process(at.process());
-            let zero = Timestamp::from_nanos_since_reference(0);
+            let zero = ProfileTime::from_nanos_since_reference(0);
             thread = self.profile.add_thread(process, at.tid.0 as u32, zero, false);
             self.profile.set_thread_name(thread, &format!("{} (samples)", names.thread_name(at.tid)));
         }
@@ -329,7 +330,7 @@ fn own_detail(track: &OwnTrack) -> String {
 }
 
 impl TrackSink for FirefoxWriter {
-    fn begin(&mut self, _: Task, _: u64, _: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, _: Task, _: Timestamp, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
@@ -352,7 +353,7 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn instant(&mut self, _: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let thread = self.task_thread(at);
         self.add_marker(thread, ts, None, &text(name), "", self.categories.atrace);
         Ok(())
@@ -395,21 +396,23 @@ impl TrackSink for FirefoxWriter {
         at: &MethodThread,
         stack: &[OpenMethod],
         methods: &[MethodLabel],
-        until: u64,
+        until: Timestamp,
     ) -> io::Result<()> {
         if !self.method_threads.contains_key(&at.index) {
             // A thread that is not identified with a kernel thread gets an id above those of the kernel.
             let tid = at.tid.unwrap_or(Tid(UNIDENTIFIED_THREAD | at.trace_id as i32));
             let thread = self.task_thread(Task { tid, tgid: at.tgid });
             self.profile.set_thread_name(thread, &at.name);
-            self.method_threads
-                .insert(at.index, SampledThread { thread, stack: Vec::new(), stack_at: 0, until });
+            self.method_threads.insert(
+                at.index,
+                SampledThread { thread, stack: Vec::new(), stack_at: Timestamp::MIN, until },
+            );
         }
         self.timestamp(until);
         let start = self.start.unwrap_or(until);
         let Some(sampled) = self.method_threads.get_mut(&at.index) else { return Ok(()) };
         // The number of samples between the last change of the stack and this one.
-        let tick = |ts: u64| ts.saturating_sub(start) / SAMPLE_INTERVAL_NS;
+        let tick = |ts: Timestamp| ts.since(start) / SAMPLE_INTERVAL_NS;
         let count = tick(until).saturating_sub(tick(sampled.until));
         let since = std::mem::replace(&mut sampled.until, until);
         if count == 0 {
@@ -430,7 +433,7 @@ impl TrackSink for FirefoxWriter {
             let handle = self.profile.intern_stack(sampled.thread, parent, frame);
             sampled.stack.push((*begun, handle));
         }
-        let ts = Timestamp::from_nanos_since_reference(since.saturating_sub(start));
+        let ts = ProfileTime::from_nanos_since_reference(since.since(start));
         let leaf = sampled.stack.last().map(|(_, handle)| *handle);
         let weight = i32::try_from(count).unwrap_or(i32::MAX);
         self.profile.add_sample(sampled.thread, ts, leaf, CpuDelta::ZERO, weight);
@@ -461,13 +464,13 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn track_instant(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let thread = self.own_thread(track);
         self.add_marker(thread, ts, None, &text(name), &own_detail(track), self.categories.atrace);
         Ok(())
     }
 
-    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+    fn track_counter(&mut self, track: &OwnTrack, ts: Timestamp, value: CounterValue) -> io::Result<()> {
         let scope = track.place().0.map_or(CounterScope::System, CounterScope::Process);
         let value = match value {
             CounterValue::Int(value) => value as f64,
@@ -505,7 +508,7 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn lost(&mut self, cpu: Cpu, ts: u64, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, ts: Timestamp, count: Option<u64>) -> io::Result<()> {
         let thread = self.cpu(cpu);
         let detail = count.map_or_else(|| "not counted".to_owned(), |count| count.to_string());
         self.add_marker(thread, ts, None, "events lost", &detail, self.categories.kernel);

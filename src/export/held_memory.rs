@@ -7,6 +7,7 @@
 
 use std::io;
 
+use crate::clock::Timestamp;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame};
 use crate::ids::{Cpu, Pid};
@@ -104,7 +105,7 @@ impl HeldMemory {
 }
 
 impl TrackSink for HeldMemory {
-    fn begin(&mut self, _: Task, _: u64, _: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, _: Task, _: Timestamp, _: &[u8]) -> io::Result<()> {
         self.add(self.each.named)
     }
 
@@ -112,7 +113,7 @@ impl TrackSink for HeldMemory {
         self.add(self.each.named)
     }
 
-    fn instant(&mut self, _: &Tasks, _: Task, _: u64, _: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, _: Task, _: Timestamp, _: &[u8]) -> io::Result<()> {
         self.add(self.each.named)
     }
 
@@ -132,11 +133,17 @@ impl TrackSink for HeldMemory {
         self.add(self.each.arrow)
     }
 
-    fn irq_begin(&mut self, _: Cpu, _: u64, _: &str) -> io::Result<()> {
+    fn irq_begin(&mut self, _: Cpu, _: Timestamp, _: &str) -> io::Result<()> {
         self.add(self.each.named)
     }
 
-    fn stack(&mut self, _: &MethodThread, _: &[OpenMethod], _: &[MethodLabel], _: u64) -> io::Result<()> {
+    fn stack(
+        &mut self,
+        _: &MethodThread,
+        _: &[OpenMethod],
+        _: &[MethodLabel],
+        _: Timestamp,
+    ) -> io::Result<()> {
         self.add(self.each.method_edge)
     }
 
@@ -144,7 +151,7 @@ impl TrackSink for HeldMemory {
         self.add(self.each.sample)
     }
 
-    fn track_begin(&mut self, _: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+    fn track_begin(&mut self, _: &OwnTrack, _: Timestamp, _: &[u8]) -> io::Result<()> {
         self.add(self.each.named)
     }
 
@@ -152,12 +159,12 @@ impl TrackSink for HeldMemory {
         self.add_args(track)
     }
 
-    fn track_instant(&mut self, track: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+    fn track_instant(&mut self, track: &OwnTrack, _: Timestamp, _: &[u8]) -> io::Result<()> {
         self.add_args(track)?;
         self.add(self.each.named)
     }
 
-    fn track_counter(&mut self, _: &OwnTrack, _: u64, _: CounterValue) -> io::Result<()> {
+    fn track_counter(&mut self, _: &OwnTrack, _: Timestamp, _: CounterValue) -> io::Result<()> {
         self.add(self.each.counter)
     }
 
@@ -165,7 +172,7 @@ impl TrackSink for HeldMemory {
         self.add(self.each.named)
     }
 
-    fn track_flow(&mut self, _: &OwnTrack, _: u64, _: Flow) -> io::Result<()> {
+    fn track_flow(&mut self, _: &OwnTrack, _: Timestamp, _: Flow) -> io::Result<()> {
         self.add(self.each.arrow)
     }
 

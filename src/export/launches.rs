@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::convert::{ConvertError, ConvertRequest};
 use super::explain::{FIRST_LAUNCH, explain, known_launches};
 use super::runs::{measure_part, runs_of};
+use crate::clock::Timestamp;
 use crate::measure::{Comparison, LINES_OF_A_KIND, LaunchSpan, LaunchType, MeasureKind, MeasuredRun, RunSet};
 use crate::statistics::{Spread, median};
 use crate::why::{Explanation, ExplanationJson, summed_lines};
@@ -209,7 +210,7 @@ impl LaunchSet {
     pub fn compare(self, old: LaunchSet, [old_name, new_name]: [&str; 2]) -> LaunchComparison {
         let set = |set: LaunchSet, title: &str| {
             let runs: Vec<MeasuredRun> = set.launches.into_iter().map(|launch| launch.run).collect();
-            RunSet { title: title.to_owned(), shown: RunSet::typical(&runs), runs, start: 0 }
+            RunSet { title: title.to_owned(), shown: RunSet::typical(&runs), runs, start: Timestamp::MIN }
         };
         LaunchComparison(Comparison::new(&set(old, old_name), &set(self, new_name)))
     }
@@ -317,11 +318,11 @@ mod tests {
     use crate::measure::Measure;
 
     fn launch(total_ns: u64, measures: &[(MeasureKind, &str, u64)]) -> MeasuredLaunch {
-        let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, 0) };
+        let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, Timestamp(0)) };
         let measures = measures.iter().map(|(kind, name, ns)| ((*kind, (*name).to_owned()), measure(*ns)));
         let span = LaunchSpan {
-            from: 0,
-            to: total_ns,
+            from: Timestamp(0),
+            to: Timestamp(total_ns),
             begins_with: "request",
             ends_with: "launch end",
             is_named: false,

@@ -223,7 +223,7 @@ pub fn create(name: &str, out: Out) -> Option<Box<dyn TimelineSink>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use crate::clock::{Clock, Timestamp};
     use crate::formats::ReadReport;
     use crate::timeline::{DataKind, Edge, EdgeKind, MergeSummary, MethodId};
 
@@ -256,7 +256,10 @@ mod tests {
             crate::tracks::tests::push_example(sink.as_mut(), crate::tracks::tests::TEXT);
             // A call that is long enough for formats that hold calls as samples.
             let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
-            let call = [edge(1_000_060_000, EdgeKind::Enter), edge(1_000_960_000, EdgeKind::Exit)];
+            let call = [
+                edge(Timestamp(1_000_060_000), EdgeKind::Enter),
+                edge(Timestamp(1_000_960_000), EdgeKind::Exit),
+            ];
             sink.edges(0, &call).unwrap();
             sink.finish(&MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default())).unwrap();
             drop(sink);

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::FORMATS;
 use super::convert::{Conversion, ConversionOutput, ConvertError, ConvertRequest};
 use super::report_page::{PageData, PageTrace, PageVideos, TraceRole, begin_page, end_page};
+use crate::clock::Timestamp;
 use crate::formats::metrics_of;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::measure::{
@@ -62,7 +63,7 @@ fn measure_timeline_part(
     if request.window != WindowRequest::default() {
         whole.part = MeasuredPart::Period;
         whole.extent = range;
-        whole.total_ns = range.map_or(0, |(first, last)| last.saturating_sub(first));
+        whole.total_ns = range.map_or(0, |(first, last)| last.since(first));
         return Ok((whole, summary));
     }
     let launch = whole.launch.as_ref().map(|span| (MeasuredPart::Launch, (span.from, span.to)));
@@ -82,9 +83,9 @@ fn measure_timeline_part(
     Ok((run, summary))
 }
 
-/// The part of the timeline from `part.start` to `part.end`, where its first event is at `first`, ns.
-fn window(part: Range<u64>, first: u64) -> WindowRequest {
-    let since_first = |ts: u64| Some(ts.saturating_sub(first));
+/// The part of the timeline from `part.start` to `part.end`, where its first event is at `first`.
+fn window(part: Range<Timestamp>, first: Timestamp) -> WindowRequest {
+    let since_first = |ts: Timestamp| Some(ts.since(first));
     WindowRequest { from_ns: since_first(part.start), to_ns: since_first(part.end) }
 }
 
@@ -154,7 +155,10 @@ fn benchmark_times(inputs: &[PathBuf]) -> Result<Vec<(String, i64)>, ConvertErro
 fn add_benchmark_times(run: &mut MeasuredRun, inputs: &[PathBuf]) -> Result<(), ConvertError> {
     for (name, ns) in benchmark_times(inputs)? {
         if let Ok(ns) = u64::try_from(ns) {
-            run.measures.insert((MeasureKind::Benchmark, name), Measure { ns, count: 1, longest: (ns, 0) });
+            run.measures.insert(
+                (MeasureKind::Benchmark, name),
+                Measure { ns, count: 1, longest: (ns, Timestamp::MIN) },
+            );
         }
     }
     Ok(())
@@ -253,7 +257,7 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
             runs.push(run);
         }
         let shown = RunSet::typical(&runs);
-        sets.push(RunSet { title: title(&files[shown]), runs, shown, start: 0 });
+        sets.push(RunSet { title: title(&files[shown]), runs, shown, start: Timestamp::MIN });
     }
     let mut out = output.stream()?;
     // The pages of comparisons show no videos: a set has as many as it has runs.

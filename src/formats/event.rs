@@ -5,6 +5,7 @@
 //! program writes itself, without the kernel's ring buffer; and the frames of SurfaceFlinger.
 
 use super::TimelineFrame;
+use crate::clock::Timestamp;
 use crate::ftrace::{Endian, EventType, Field, FieldType, Value};
 use crate::ids::{Cpu, Pid, Tid};
 
@@ -23,8 +24,8 @@ pub(crate) const CLONE_THREAD: i64 = 0x0001_0000;
 /// One kernel event. A marker is a kernel event too, of type `print`.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
-    /// Time of the event, ns of the file's clock ([`super::Head::clock`]).
-    pub ts: u64,
+    /// Time of the event, in the file's clock ([`super::Head::clock`]).
+    pub ts: Timestamp,
     /// The CPU whose ring buffer held the event.
     pub cpu: Cpu,
     /// The kernel thread id of the thread that was running (`common_pid`); 0 is the idle task of the CPU.
@@ -214,8 +215,8 @@ pub struct TrackArg<'a> {
 /// One event of a track.
 #[derive(Debug, Clone, Copy)]
 pub struct TrackEvent<'a> {
-    /// Time of the event, ns of the file's clock ([`super::Head::clock`]).
-    pub ts: u64,
+    /// Time of the event, in the file's clock ([`super::Head::clock`]).
+    pub ts: Timestamp,
     /// The track, which [`super::Sink::track`] has received.
     pub track: TrackId,
     /// The kind of the event, with its data.

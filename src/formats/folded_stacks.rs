@@ -15,7 +15,7 @@ use super::samples::{
     FrameIndex, FrameKind, NO_STACK, Sample, SampleCollector, SampleEvent, SampleModule, SampleReading,
     SampleRecording, SampleSink,
 };
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::ids::{Pid, Tid};
 use crate::progress::{self, Pass};
 
@@ -220,7 +220,8 @@ impl<'a> FoldedReader<'a> {
             let frame = self.frame(name);
             stack = self.collector.reading.tables.stacks.child(stack, frame);
         }
-        let sample = Sample { time: 0, thread, event: 0, stack, cpu: None, period: parsed.count };
+        let sample =
+            Sample { time: Timestamp::MIN, thread, event: 0, stack, cpu: None, period: parsed.count };
         self.collector.take(sample, sink)
     }
 

@@ -4,6 +4,7 @@
 //! A reader pushes a frame as [`TrackEventKind::Frame`](super::TrackEventKind::Frame), at its begin, on a
 //! track of [`TrackKind::Frames`](super::TrackKind::Frames).
 
+use crate::clock::Timestamp;
 use crate::ids::Pid;
 
 /// A frame of one app's layer, or of the whole display, as it was expected or as it was.
@@ -11,8 +12,8 @@ use crate::ids::Pid;
 /// The frame's begin is the time of the event that holds it, [`TrackEvent::ts`](super::TrackEvent::ts).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimelineFrame<'a> {
-    /// Time of the end, ns of the file's clock; `None` where the file does not hold the end.
-    pub end: Option<u64>,
+    /// Time of the end, in the file's clock; `None` where the file does not hold the end.
+    pub end: Option<Timestamp>,
     /// The app of a surface frame; SurfaceFlinger for a display frame.
     pub pid: Pid,
     /// SurfaceFlinger's token of the display frame, which all surface frames in it name too.
@@ -255,8 +256,13 @@ mod tests {
             gpu_composition: false,
             prediction: PredictionType::Valid,
         };
-        let frame =
-            |actual| TimelineFrame { end: Some(9), pid: Pid(7), display_token: 3, surface: None, actual };
+        let frame = |actual| TimelineFrame {
+            end: Some(Timestamp(9)),
+            pid: Pid(7),
+            display_token: 3,
+            surface: None,
+            actual,
+        };
         assert!(!frame(None).is_late());
         assert!(!frame(Some(actual(1, PresentType::OnTime))).is_late());
         assert!(!frame(Some(actual(0, PresentType::Early))).is_late());

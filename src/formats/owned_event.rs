@@ -5,6 +5,7 @@ use super::{
     Event, EventTypeId, Flow, Payload, SurfaceFrame, TimelineFrame, TrackArg, TrackEvent, TrackEventKind,
     TrackId, Value,
 };
+use crate::clock::Timestamp;
 use crate::ftrace::Endian;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::varint;
@@ -12,7 +13,7 @@ use crate::varint;
 /// The part of an event that has a fixed size, and the form of its bytes.
 #[derive(Debug, Clone, Copy)]
 struct EventHead {
-    ts: u64,
+    ts: Timestamp,
     tid: Tid,
     cpu: Cpu,
     kind: EventTypeId,
@@ -235,7 +236,7 @@ impl OwnedEvent {
     }
 
     /// Calls `use_event` with the event as one of the time `ts`.
-    pub(crate) fn with_event_at<R>(&self, ts: u64, use_event: impl FnOnce(&Event<'_>) -> R) -> R {
+    pub(crate) fn with_event_at<R>(&self, ts: Timestamp, use_event: impl FnOnce(&Event<'_>) -> R) -> R {
         EventHead { ts, ..self.head }.with_event(&self.bytes, use_event)
     }
 }
@@ -278,7 +279,10 @@ impl OwnedEvents {
         let start = self.bytes.len();
         fill(&mut self.bytes);
         let form = StoredForm::LittleRecord;
-        self.enter(EventHead { ts: 0, tid: Tid::IDLE, cpu, kind, flags: 0, preempt_count: 0, form }, start);
+        self.enter(
+            EventHead { ts: Timestamp::MIN, tid: Tid::IDLE, cpu, kind, flags: 0, preempt_count: 0, form },
+            start,
+        );
     }
 
     #[inline]
@@ -306,8 +310,8 @@ impl OwnedEvents {
     }
 
     /// Time and CPU of an event; zeros where there is none of this number.
-    pub(crate) fn place(&self, number: usize) -> (u64, Cpu) {
-        self.entries.get(number).map_or((0, Cpu(0)), |entry| (entry.head.ts, entry.head.cpu))
+    pub(crate) fn place(&self, number: usize) -> (Timestamp, Cpu) {
+        self.entries.get(number).map_or((Timestamp::MIN, Cpu(0)), |entry| (entry.head.ts, entry.head.cpu))
     }
 
     /// Calls `use_event` with an event; `None` where there is none of this number.
@@ -335,8 +339,8 @@ impl OwnedEvents {
 
 /// An event of a track.
 pub(crate) struct OwnedTrackEvent {
-    /// Time of the event, in the clock of the event that was copied, ns.
-    pub(crate) ts: u64,
+    /// Time of the event, in the clock of the event that was copied.
+    pub(crate) ts: Timestamp,
     track: TrackId,
     kind: OwnedTrackEventKind,
     thread_ns: Option<u64>,
@@ -420,7 +424,7 @@ mod tests {
     fn with_samples(check: impl Fn([Event<'_>; EVENTS])) {
         let record = Payload::Raw { data: b"record", endian: Endian::Big };
         let plain = Event {
-            ts: 10,
+            ts: Timestamp(10),
             cpu: Cpu(3),
             tid: Tid(7),
             kind: EventTypeId(2),
@@ -434,9 +438,9 @@ mod tests {
         let all = Payload::Values { values: &values, text: Some(b"") };
         check([
             plain,
-            Event { ts: 11, comm: Some(b"name"), ..plain },
-            Event { ts: 12, payload: Payload::Values { values: &[], text: None }, ..plain },
-            Event { ts: 13, comm: Some(b""), tgid: Some(Pid(-1)), payload: all, ..plain },
+            Event { ts: Timestamp(11), comm: Some(b"name"), ..plain },
+            Event { ts: Timestamp(12), payload: Payload::Values { values: &[], text: None }, ..plain },
+            Event { ts: Timestamp(13), comm: Some(b""), tgid: Some(Pid(-1)), payload: all, ..plain },
         ]);
     }
 
@@ -446,8 +450,8 @@ mod tests {
             for event in events {
                 let owned = OwnedEvent::new(&event);
                 assert_eq!(owned.kind(), event.kind);
-                let seen = owned.with_event_at(99, |event| format!("{event:?}"));
-                assert_eq!(seen, format!("{:?}", Event { ts: 99, ..event }));
+                let seen = owned.with_event_at(Timestamp(99), |event| format!("{event:?}"));
+                assert_eq!(seen, format!("{:?}", Event { ts: Timestamp(99), ..event }));
             }
         });
     }
@@ -472,10 +476,10 @@ mod tests {
             let mut owned = OwnedEvents::default();
             owned.push_record(&event, b"abc", Endian::Big);
             owned.push_other(EventTypeId(u32::MAX), Cpu(1), |bytes| bytes.extend_from_slice(b"line"));
-            owned.push_record(&Event { ts: 11, ..event }, b"", Endian::Little);
+            owned.push_record(&Event { ts: Timestamp(11), ..event }, b"", Endian::Little);
             let events: Vec<_> = owned.records().collect();
             let seen: Vec<_> =
-                events.iter().map(|(event, data)| (event.ts, event.cpu, event.kind.0, *data)).collect();
+                events.iter().map(|(event, data)| (event.ts.0, event.cpu, event.kind.0, *data)).collect();
             let want: [(u64, Cpu, u32, &[u8]); 3] =
                 [(10, Cpu(3), 2, b"abc"), (0, Cpu(1), u32::MAX, b"line"), (11, Cpu(3), 2, b"")];
             assert_eq!(seen, want);
@@ -493,7 +497,7 @@ mod tests {
         let args = [TrackArg { name: "ret", value: b"3" }];
         let surface = Some(SurfaceFrame { token: 9, layer: b"TX - app#1" });
         let expected = TimelineFrame { end: None, pid: Pid(7), display_token: 3, surface, actual: None };
-        let display = TimelineFrame { end: Some(8), surface: None, ..expected };
+        let display = TimelineFrame { end: Some(Timestamp(8)), surface: None, ..expected };
         for kind in [
             TrackEventKind::Frame(&expected),
             TrackEventKind::Frame(&display),
@@ -502,8 +506,14 @@ mod tests {
             TrackEventKind::End,
             TrackEventKind::Counter(crate::formats::CounterValue::Int(3)),
         ] {
-            let event =
-                TrackEvent { ts: 5, track: TrackId(1), kind, thread_ns: Some(2), flows: &flows, args: &args };
+            let event = TrackEvent {
+                ts: Timestamp(5),
+                track: TrackId(1),
+                kind,
+                thread_ns: Some(2),
+                flows: &flows,
+                args: &args,
+            };
             let copied = OwnedTrackEvent::new(&event).with_event(|copied| format!("{copied:?}"));
             assert_eq!(copied, format!("{event:?}"));
         }

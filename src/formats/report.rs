@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::clock::Timestamp;
 use crate::ids::{Cpu, Tid};
 
 /// A place where the file is damaged, and what is missing because of that.
@@ -73,10 +74,10 @@ pub struct ReadReport {
     pub cpus: BTreeMap<Cpu, CpuCount>,
     /// Lost events whose CPU the file does not name.
     pub lost_anywhere: u64,
-    /// Time of the earliest event, ns of the file's clock.
-    pub first_ts: Option<u64>,
-    /// Time of the latest event, ns of the file's clock.
-    pub last_ts: Option<u64>,
+    /// Time of the earliest event, in the file's clock.
+    pub first_ts: Option<Timestamp>,
+    /// Time of the latest event, in the file's clock.
+    pub last_ts: Option<Timestamp>,
     /// Damaged places of the file.
     pub damage: Vec<Damage>,
     /// Irregularities that the reader resolved by a rule (calls without an end, ids used twice). Each line
@@ -103,22 +104,22 @@ impl ReadReport {
         self.cpus.values().fold(self.lost_anywhere, |sum, cpu| sum.saturating_add(cpu.lost))
     }
 
-    /// Counts an event at `ts`, ns of the file's clock.
+    /// Counts an event at `ts` of the file's clock.
     #[inline]
-    pub fn count(&mut self, cpu: Cpu, ts: u64) {
+    pub fn count(&mut self, cpu: Cpu, ts: Timestamp) {
         self.cpus.entry(cpu).or_default().events += 1;
         self.cover(ts);
     }
 
-    /// Extends the time range to `ts`, ns of the file's clock.
+    /// Extends the time range to `ts` of the file's clock.
     #[inline]
-    pub fn cover(&mut self, ts: u64) {
+    pub fn cover(&mut self, ts: Timestamp) {
         self.first_ts = Some(self.first_ts.map_or(ts, |first| first.min(ts)));
         self.last_ts = Some(self.last_ts.map_or(ts, |last| last.max(ts)));
     }
 
-    /// Extends the time range to that of another file, ns of the same clock.
-    pub fn cover_range(&mut self, first: Option<u64>, last: Option<u64>) {
+    /// Extends the time range to that of another file of the same clock.
+    pub fn cover_range(&mut self, first: Option<Timestamp>, last: Option<Timestamp>) {
         self.first_ts = [self.first_ts, first].into_iter().flatten().min();
         self.last_ts = self.last_ts.max(last);
     }

@@ -16,7 +16,7 @@ use super::samples::{
     SampleRecording, SampleSink, measures_time, readable,
 };
 use super::wire::read::{WireValue, fields};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::ids::{Pid, Tid};
 use crate::progress::{self, Pass};
 
@@ -334,12 +334,12 @@ struct ReportReader<'r, 'a> {
 
 impl ReportReader<'_, '_> {
     fn sample(&mut self, message: &[u8], sink: &mut dyn SampleSink) -> io::Result<()> {
-        let mut found = Sample { time: 0, thread: 0, event: 0, stack: 0, cpu: None, period: 0 };
+        let mut found = Sample { time: Timestamp::MIN, thread: 0, event: 0, stack: 0, cpu: None, period: 0 };
         let mut tid = Tid::default();
         self.chain.clear();
         for (number, value) in fields(message) {
             match number {
-                sample::TIME => found.time = value.number(),
+                sample::TIME => found.time = Timestamp(value.number()),
                 sample::THREAD_ID => tid = Tid(value.int32()),
                 sample::CALLCHAIN => {
                     let frame = self.frame(value.bytes());
@@ -364,12 +364,12 @@ impl ReportReader<'_, '_> {
 
     fn context_switch(&mut self, message: &[u8], sink: &mut dyn SampleSink) -> io::Result<()> {
         let mut begins = false;
-        let mut time = 0;
+        let mut time = Timestamp::MIN;
         let mut tid = Tid::default();
         for (number, value) in fields(message) {
             match number {
                 1 => begins = value.number() != 0,
-                2 => time = value.number(),
+                2 => time = Timestamp(value.number()),
                 3 => tid = Tid(value.int32()),
                 _ => {}
             }

@@ -1,10 +1,12 @@
 //! The frames of a video of the screen, as its reader gives them and a timeline places them.
 
+use crate::clock::Timestamp;
+
 /// A frame of a video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VideoFrame {
-    /// The time at which the screen showed the frame, ns of the recording's clock.
-    pub ts: u64,
+    /// The time at which the screen showed the frame, in the recording's clock.
+    pub ts: Timestamp,
     /// The time at which a player shows the frame, ns from the video's begin.
     pub video_ns: u64,
 }
@@ -19,14 +21,14 @@ pub struct ScreenVideo {
     pub track_frames: Option<u64>,
     /// The duration that a player shows, ns.
     pub length_ns: u64,
-    /// CLOCK_REALTIME at the first frame, ns, where the table tells it.
-    pub wall_start_ns: Option<u64>,
+    /// The time of the first frame in CLOCK_REALTIME, where the table tells it.
+    pub wall_start: Option<Timestamp>,
 }
 
 impl ScreenVideo {
-    /// The number of the frame that the screen shows at `ts`, ns of the frames' clock: the last one that is
+    /// The number of the frame that the screen shows at `ts` of the frames' clock: the last one that is
     /// not later. `None` before the first frame.
-    pub fn frame_at(&self, ts: u64) -> Option<usize> {
+    pub fn frame_at(&self, ts: Timestamp) -> Option<usize> {
         self.frames.partition_point(|frame| frame.ts <= ts).checked_sub(1)
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::ScreenVideo;
 use crate::formats::art_method::{CallAnomalies, Counts, MethodTrace};
 use crate::formats::input::Input;
@@ -225,14 +225,14 @@ pub struct VideoReport {
     pub track_frames: Option<u64>,
     /// The duration that a player shows, ns.
     pub length_ns: u64,
-    /// The wall clock at the first frame, ns since 1970, where the file tells it.
-    pub wall_start_ns: Option<u64>,
+    /// The time of the first frame in CLOCK_REALTIME, where the file tells it.
+    pub wall_start_ns: Option<Timestamp>,
 }
 
 impl VideoReport {
     fn new(video: &ScreenVideo) -> VideoReport {
-        let ScreenVideo { ref frames, track_frames, length_ns, wall_start_ns } = *video;
-        VideoReport { frames: frames.len() as u64, track_frames, length_ns, wall_start_ns }
+        let ScreenVideo { ref frames, track_frames, length_ns, wall_start } = *video;
+        VideoReport { frames: frames.len() as u64, track_frames, length_ns, wall_start_ns: wall_start }
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::watch::{LiveWatch, is_process_of};
 use super::window::{STEP_NS, WINDOW_NS, WindowSum};
+use crate::clock::Timestamp;
 use crate::measure::{Frame, PERCENTILES, percentiles};
 
 /// The percentile of frames that is told.
@@ -16,7 +17,7 @@ const MAX_FRAMES: usize = 24_000;
 /// A frame of the window.
 #[derive(Debug, Clone, Copy)]
 struct WindowFrame {
-    end: u64,
+    end: Timestamp,
     /// None without a deadline.
     is_janky: Option<bool>,
     cpu_ns: u64,
@@ -33,8 +34,8 @@ pub(super) struct LiveFigures {
 }
 
 impl LiveFigures {
-    /// Adds what a batch that ends at `to`, ns, has brought. With an app only its frames count.
-    pub fn add(&mut self, to: u64, events: u64, lost: u64, frames: &[Frame], app: Option<&str>) {
+    /// Adds what a batch that ends at `to` has brought. With an app only its frames count.
+    pub fn add(&mut self, to: Timestamp, events: u64, lost: u64, frames: &[Frame], app: Option<&str>) {
         self.events.add(to, events);
         self.lost.add(to, lost);
         let is_meant = |frame: &&Frame| app.is_none_or(|app| is_process_of(app, &frame.package));
@@ -50,13 +51,19 @@ impl LiveFigures {
     }
 
     /// The numbers, if they are to be told at the time `now`. `app` has the times of the app's threads.
-    pub fn due(&mut self, now: u64, start: u64, is_last: bool, app: Option<&LiveWatch>) -> Option<Value> {
-        let part = now / STEP_NS;
+    pub fn due(
+        &mut self,
+        now: Timestamp,
+        start: Timestamp,
+        is_last: bool,
+        app: Option<&LiveWatch>,
+    ) -> Option<Value> {
+        let part = now.0 / STEP_NS;
         if self.told.is_some_and(|told| part <= told) && !is_last {
             return None;
         }
         self.told = Some(part);
-        let window_ns = WINDOW_NS.min(now.saturating_sub(start)).max(STEP_NS);
+        let window_ns = WINDOW_NS.min(now.since(start)).max(STEP_NS);
         let cpu: Vec<i64> = self.frames.iter().map(|frame| frame.cpu_ns as i64).collect();
         let at = PERCENTILES.iter().position(|percent| *percent == PERCENTILE).unwrap_or(0);
         let p95_ms = (!cpu.is_empty()).then(|| rounded(percentiles(cpu)[at] / 1e6));
@@ -68,7 +75,7 @@ impl LiveFigures {
         let runnable = runnable.zip(wanted).filter(|(_, wanted)| *wanted > 0);
         Some(json!({
             "kind": "numbers",
-            "at_ns": now.saturating_sub(start),
+            "at_ns": now.since(start),
             "window_s": WINDOW_NS / 1_000_000_000,
             "events_per_s": (self.events.sum(now) as f64 * 1e9 / window_ns as f64).round() as u64,
             "lost": self.lost.sum(now),

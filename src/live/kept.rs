@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::clock::Timestamp;
 use crate::export::convert::{Conversion, ConvertError, ConvertRequest};
 use crate::export::{FORMATS, OutputFormat};
 use crate::formats::trace_dat::FollowedPage;
@@ -26,8 +27,8 @@ pub struct Kept {
     /// Whether pages of the recording are missing.
     pub(super) is_cut: bool,
     pub(super) title: String,
-    /// The session's start and its last time, ns of the recording's clock.
-    pub(super) times: Option<(u64, u64)>,
+    /// The session's start and its last time, in the recording's clock.
+    pub(super) times: Option<(Timestamp, Timestamp)>,
 }
 
 /// A file that was written.
@@ -77,17 +78,17 @@ impl Kept {
     }
 
     /// The times of the session, ns, from the begin of the first page to the last time that is known.
-    pub fn extent(&self) -> Option<(u64, u64)> {
+    pub fn extent_ns(&self) -> Option<(u64, u64)> {
         let (start, end) = self.times?;
         let first = self.cpus.iter().filter_map(|pages| pages.first()).map(|page| page.ts).min()?;
-        Some((first.saturating_sub(start), end.saturating_sub(start)))
+        Some((first.since(start), end.since(start)))
     }
 
-    /// The pages with events between two times of the session, ns.
-    pub fn between(&self, from: u64, to: u64) -> Kept {
-        let start = self.times.map_or(0, |(start, _)| start);
-        let from = start.saturating_add(from);
-        let to = start.saturating_add(to);
+    /// The pages with events between two times of the session, ns from its start.
+    pub fn between(&self, from_ns: u64, to_ns: u64) -> Kept {
+        let start = self.times.map_or(Timestamp::MIN, |(start, _)| start);
+        let from = start.saturating_add(from_ns);
+        let to = start.saturating_add(to_ns);
         let mut left_out = false;
         let part = |pages: &Vec<FollowedPage>| {
             let first = pages.partition_point(|page| page.ts <= from).saturating_sub(1);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
+use crate::clock::Timestamp;
 use crate::export::report_page::PageCollector;
 use crate::measure::{Launch, LaunchType};
 use crate::tracks::Tasks;
@@ -23,8 +24,8 @@ const MAX_REMEMBERED: usize = 1000;
 pub(super) struct ToldLaunch {
     pub package: String,
     launch_type: Option<LaunchType>,
-    begin: u64,
-    pub end: u64,
+    begin: Timestamp,
+    pub end: Timestamp,
     ttid: Option<u64>,
     ttfd: Option<u64>,
 }
@@ -41,14 +42,14 @@ impl ToldLaunch {
         }
     }
 
-    /// The message, with times of the session that began at `start`, ns.
-    pub fn json(&self, start: u64) -> Value {
+    /// The message, with times of the session that began at `start`.
+    pub fn json(&self, start: Timestamp) -> Value {
         json!({
             "kind": "launch",
             "package": self.package,
             "type": self.launch_type.map(LaunchType::name),
-            "begin_ns": self.begin.saturating_sub(start),
-            "end_ns": self.end.saturating_sub(start),
+            "begin_ns": self.begin.since(start),
+            "end_ns": self.end.since(start),
             "ttid_ns": self.ttid,
             "ttfd_ns": self.ttfd,
         })
@@ -66,7 +67,7 @@ impl ToldLaunch {
         let ms = |ns: u64| format!("{:.0} ms", ns as f64 / 1e6);
         let kind = self.launch_type.map_or("", LaunchType::name);
         let ttid = self.ttid.map_or_else(String::new, |ttid| format!(", first frame after {}", ms(ttid)));
-        format!("{kind} launch of {} in {}{ttid}", self.package, ms(self.end.saturating_sub(self.begin)))
+        format!("{kind} launch of {} in {}{ttid}", self.package, ms(self.end.since(self.begin)))
             .trim_start()
             .to_owned()
     }
@@ -80,21 +81,21 @@ pub(super) struct ToldLaunches {
     pub told: Vec<ToldLaunch>,
     /// Those of them that are new.
     pub new: Vec<ToldLaunch>,
-    looked_at: u64,
+    looked_at: Timestamp,
     marks: usize,
-    changed_at: Option<u64>,
+    changed_at: Option<Timestamp>,
 }
 
 impl ToldLaunches {
-    /// Looks for launches at the time `now`, ns, if there may be one.
-    pub fn look(&mut self, page: &mut PageCollector, tasks: &Tasks, now: u64, is_last: bool) {
+    /// Looks for launches at the time `now`, if there may be one.
+    pub fn look(&mut self, page: &mut PageCollector, tasks: &Tasks, now: Timestamp, is_last: bool) {
         let marks = page.launch_marks();
         if marks != self.marks {
             self.marks = marks;
             self.changed_at = Some(now);
         }
-        let may_be_one = self.changed_at.is_some_and(|at| now.saturating_sub(at) <= LOOK_FOR_NS);
-        if !may_be_one || !is_last && now.saturating_sub(self.looked_at) < LOOK_EVERY_NS {
+        let may_be_one = self.changed_at.is_some_and(|at| now.since(at) <= LOOK_FOR_NS);
+        if !may_be_one || !is_last && now.since(self.looked_at) < LOOK_EVERY_NS {
             return;
         }
         self.looked_at = now;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::kept::Kept;
+use crate::clock::Timestamp;
 use crate::formats::trace_dat::FollowedPage;
 use crate::ids::Cpu;
 use crate::trace_dat::recorder_stream::StreamedHead;
@@ -67,8 +68,8 @@ impl KeptPages {
         }
     }
 
-    /// Drops the pages whose events all came before the seconds that are kept, at the time `now`, ns.
-    pub fn trim(&mut self, now: u64) {
+    /// Drops the pages whose events all came before the seconds that are kept, at the time `now`.
+    pub fn trim(&mut self, now: Timestamp) {
         let since = now.saturating_sub(self.keep_ns);
         for at in 0..self.cpus.len() {
             while self.cpus[at].get(1).is_some_and(|second| second.ts <= since) {
@@ -84,8 +85,8 @@ impl KeptPages {
         }
     }
 
-    /// The pages that are there now. `times` are the session's start and its last time, ns.
-    pub fn kept(&self, title: &str, times: Option<(u64, u64)>) -> Kept {
+    /// The pages that are there now. `times` are the session's start and its last time.
+    pub fn kept(&self, title: &str, times: Option<(Timestamp, Timestamp)>) -> Kept {
         let cpus = self.cpus.iter().map(|pages| pages.iter().cloned().collect()).collect();
         Kept { head: self.head.clone(), cpus, is_cut: self.is_cut, title: title.to_owned(), times }
     }

@@ -12,8 +12,9 @@ use super::kept::Kept;
 use super::launches::ToldLaunches;
 use super::pages::KeptPages;
 use super::stream::{StreamReader, StreamSteps};
-use super::trigger::{Occurrence, Trigger, plain_name};
+use super::trigger::{Met, Occurrence, Trigger, plain_name};
 use super::watch::LiveWatch;
+use crate::clock::Timestamp;
 use crate::export::report_page::{RolledBatch, RolledTimes};
 use crate::formats::trace_dat::{FollowedDat, TraceDatError};
 use crate::ids::Cpu;
@@ -78,14 +79,14 @@ struct LiveRecording {
     /// Watches the tracks as soon as there are some.
     first_watch: LiveWatch,
     pages: KeptPages,
-    /// All events before this time have come, ns.
-    round: Option<u64>,
-    /// The earliest and the latest time of a page of this stream, ns.
-    page_times: Option<(u64, u64)>,
+    /// All events before this time of the pages' clock have come.
+    round: Option<Timestamp>,
+    /// The earliest and the latest time of a page of this stream, in the recording's clock.
+    page_times: Option<(Timestamp, Timestamp)>,
     head_error: Option<TraceDatError>,
-    /// The session's start, ns, and the end of the last batch.
-    start: Option<u64>,
-    to: u64,
+    /// The session's start, and the end of the last batch.
+    start: Option<Timestamp>,
+    to: Timestamp,
     batches: u64,
     /// The counts of streams before this one, and those that the last batch told.
     before: EventCounts,
@@ -121,7 +122,7 @@ impl Live {
             page_times: None,
             head_error: None,
             start: None,
-            to: 0,
+            to: Timestamp::MIN,
             batches: 0,
             before: EventCounts::default(),
             told: EventCounts::default(),
@@ -184,7 +185,7 @@ impl Live {
 
     /// The last time that is known, ns since the session's start.
     pub fn end_ns(&self) -> u64 {
-        self.recording.to.saturating_sub(self.recording.start.unwrap_or(self.recording.to))
+        self.recording.to.since(self.recording.start.unwrap_or(self.recording.to))
     }
 
     /// The name of the clock whose times the recording has; `None` before its head has come.
@@ -192,8 +193,8 @@ impl Live {
         self.recording.followed.as_ref().map(|followed| followed.dat.clock().name())
     }
 
-    /// The session's start, ns of the recording's clock; `None` before the first event.
-    pub fn start_ns(&self) -> Option<u64> {
+    /// The session's start, in the recording's clock; `None` before the first event.
+    pub fn start(&self) -> Option<Timestamp> {
         self.recording.start
     }
 
@@ -250,7 +251,7 @@ impl StreamSteps for LiveRecording {
         }
     }
 
-    fn round(&mut self, ts: u64) {
+    fn round(&mut self, ts: Timestamp) {
         self.round = self.round.max(Some(ts));
     }
 }
@@ -277,7 +278,7 @@ impl LiveRecording {
         let Some(Followed { dat, tracks }) = &mut self.followed else { return };
         let until = self.round.filter(|_| !all);
         // Before the first round nobody knows whether the pages of all CPUs have come.
-        let waited = self.page_times.map_or(0, |(first, last)| last.saturating_sub(first));
+        let waited = self.page_times.map_or(0, |(first, last)| last.since(first));
         if until.is_none() && !all && waited < FIRST_ROUND_NS {
             return;
         }
@@ -303,11 +304,11 @@ impl LiveRecording {
     }
 
     /// The first event of a stream has come.
-    fn begin_at(&mut self, first: u64) {
+    fn begin_at(&mut self, first: Timestamp) {
         let start = *self.start.get_or_insert(first);
         if let Some(text) = self.gap.take() {
-            let from = self.to.saturating_sub(start);
-            let to = first.saturating_sub(start).max(from);
+            let from = self.to.since(start);
+            let to = first.since(start).max(from);
             self.tell(&json!({ "kind": "gap", "from_ns": from, "to_ns": to, "text": text }));
             self.to = self.to.max(first);
         }
@@ -335,8 +336,8 @@ impl LiveRecording {
         }
     }
 
-    /// Makes a batch that ends at the time `to`, ns, of everything that is complete.
-    fn make_batch(&mut self, to: u64, is_last: bool) {
+    /// Makes a batch that ends at the time `to`, of everything that is complete.
+    fn make_batch(&mut self, to: Timestamp, is_last: bool) {
         let Some(Followed { dat, tracks }) = &mut self.followed else { return };
         let start = self.start.unwrap_or(to);
         let from = self.to.max(start);
@@ -381,7 +382,7 @@ impl LiveRecording {
     }
 
     /// The messages that belong to the batch that ends at `to`.
-    fn tell_of_the_batch(&mut self, start: u64, to: u64, is_last: bool) {
+    fn tell_of_the_batch(&mut self, start: Timestamp, to: Timestamp, is_last: bool) {
         let Some(followed) = &mut self.followed else { return };
         let watch = followed.watch();
         let marks = std::mem::take(&mut watch.marks);
@@ -394,16 +395,14 @@ impl LiveRecording {
             std::mem::take(&mut self.launches.told).iter().map(|launch| launch.json(start)).collect();
         self.launches.new.clear();
         for (name, ts) in marks {
-            self.tell(&json!({ "kind": "mark", "name": name, "at_ns": ts.saturating_sub(start) }));
+            self.tell(&json!({ "kind": "mark", "name": name, "at_ns": ts.since(start) }));
         }
         for name in lost_marks {
             self.note(&format!("the marker {name:?} was written, and is not in the recording"));
         }
         figures.iter().chain(&launches).for_each(|message| self.tell(message));
-        self.waiting.extend(occurrences.into_iter().map(|occurrence| {
-            let at_ns = occurrence.at_ns.saturating_sub(start);
-            LiveMessage::Triggered(Occurrence { at_ns, ..occurrence })
-        }));
+        let occurrences = occurrences.into_iter().map(|met| met.in_session(start));
+        self.waiting.extend(occurrences.map(LiveMessage::Triggered));
         if left_out > 0 {
             self.note(&format!("{left_out} more conditions were met at the same time: they are left out"));
         }
@@ -440,7 +439,7 @@ fn meet_frame(watch: &mut LiveWatch, frame: &Frame) {
         let by = overrun as f64 / 1e6;
         let text = format!("frame{number} of {} ended {by:.1} ms after its deadline", frame.package);
         let what = plain_name(&format!("frame{}", number.replace(' ', "-")));
-        watch.met(Occurrence { at_ns: frame.end, trigger, what, text });
+        watch.met(Met { ts: frame.end, trigger, what, text });
     }
 }
 

@@ -1,5 +1,6 @@
 //! Takes the recorder's stream apart as its bytes come, in pieces of any size.
 
+use crate::clock::Timestamp;
 use crate::ids::Cpu;
 use crate::trace_dat::recorder_stream::{
     FRAME_HEAD_BYTES, FrameKind, MAGIC, StreamError, StreamFault, StreamedHead, parse_frame_head, parse_round,
@@ -20,8 +21,8 @@ pub(super) trait StreamSteps {
     fn page(&mut self, cpu: Cpu, page: &[u8]) -> Result<(), StreamFault>;
     /// The head as it is from now on.
     fn patched(&mut self, head: &StreamedHead);
-    /// All events before this time have come, ns of the recording's clock.
-    fn round(&mut self, ts: u64);
+    /// All events before this time of the pages' clock have come.
+    fn round(&mut self, ts: Timestamp);
 }
 
 /// The place in a stream.

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use tracebridge_core::cli::units;
 
+use crate::clock::Timestamp;
 use crate::text::is_whole_pattern;
 
 /// A condition that a running recording is watched for: `frame.overrun > 50ms`, `slice inflate > 100ms` or
@@ -109,6 +110,27 @@ pub struct Occurrence {
     pub what: String,
     /// A sentence for people.
     pub text: String,
+}
+
+/// A condition that was met in the recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Met {
+    /// The time at which it was met, in the recording's clock.
+    pub ts: Timestamp,
+    /// See [`Occurrence::trigger`].
+    pub trigger: String,
+    /// See [`Occurrence::what`].
+    pub what: String,
+    /// See [`Occurrence::text`].
+    pub text: String,
+}
+
+impl Met {
+    /// The same as it is told of a session that began at `start`.
+    pub fn in_session(self, start: Timestamp) -> Occurrence {
+        let Met { ts, trigger, what, text } = self;
+        Occurrence { at_ns: ts.since(start), trigger, what, text }
+    }
 }
 
 /// `text` in letters that a file's name may have.

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::io;
 
 use super::launches::ToldLaunch;
-use super::trigger::{Occurrence, Trigger, plain_name};
+use super::trigger::{Met, Trigger, plain_name};
 use super::window::WindowSum;
+use crate::clock::Timestamp;
 use crate::ftrace::task_state::TaskState;
 use crate::ids::{Cpu, Pid};
 use crate::measure::is_cut;
@@ -33,11 +34,11 @@ pub(super) struct LiveWatch {
     pub running: WindowSum,
     pub runnable: WindowSum,
     /// Conditions that have been met since the last call. Times are those of the recording's clock.
-    pub occurrences: Vec<Occurrence>,
+    pub occurrences: Vec<Met>,
     /// The markers that pages have written, each with the first time that was known afterwards.
-    awaited: Vec<(String, Option<u64>)>,
+    awaited: Vec<(String, Option<Timestamp>)>,
     /// Those of them that have come, each with its time.
-    pub marks: Vec<(String, u64)>,
+    pub marks: Vec<(String, Timestamp)>,
     /// Occurrences that were left out, because nobody took those before them.
     pub left_out: u64,
 }
@@ -62,8 +63,8 @@ impl LiveWatch {
     }
 
     /// Gives up the markers that should have come before the time `now`, and returns their names.
-    pub fn give_up_marks(&mut self, now: u64) -> Vec<String> {
-        let is_late = |(_, since): &mut (String, Option<u64>)| {
+    pub fn give_up_marks(&mut self, now: Timestamp) -> Vec<String> {
+        let is_late = |(_, since): &mut (String, Option<Timestamp>)| {
             since.get_or_insert(now).saturating_add(AWAITED_NS) < now
         };
         self.awaited.extract_if(.., is_late).map(|(name, _)| name).collect()
@@ -77,7 +78,7 @@ impl LiveWatch {
             return;
         }
         let what = format!("launch-{}", plain_name(&launch.package));
-        self.met(Occurrence { at_ns: launch.end, trigger, what, text: launch.text() });
+        self.met(Met { ts: launch.end, trigger, what, text: launch.text() });
     }
 
     /// Whether a process is the app's: its name is the package's, alone or with a part behind a colon, or
@@ -96,23 +97,23 @@ impl LiveWatch {
     }
 
     /// Notes that something was met.
-    pub fn met(&mut self, occurrence: Occurrence) {
+    pub fn met(&mut self, met: Met) {
         if self.occurrences.len() < MAX_OCCURRENCES {
-            self.occurrences.push(occurrence);
+            self.occurrences.push(met);
         } else {
             self.left_out += 1;
         }
     }
 
     fn slice(&mut self, place: &dyn Fn() -> String, span: Span, name: &[u8]) {
-        let ns = span.end.saturating_sub(span.start);
+        let ns = span.end.since(span.start);
         let met = self.triggers.iter().filter(|trigger| trigger.is_met_by_slice(ns, name));
         let met: Vec<String> = met.map(|trigger| trigger.text().to_owned()).collect();
         for trigger in met {
             let name = String::from_utf8_lossy(name);
             let text = format!("{name} took {:.1} ms on {}", ns as f64 / 1e6, place());
             let what = format!("slice-{}", plain_name(&name));
-            self.met(Occurrence { at_ns: span.end, trigger, what, text });
+            self.met(Met { ts: span.end, trigger, what, text });
         }
     }
 }
@@ -141,7 +142,7 @@ impl TrackSink for LiveWatch {
         Ok(())
     }
 
-    fn instant(&mut self, _: &Tasks, _: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, _: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let at = self.awaited.iter().position(|(awaited, _)| awaited.as_bytes() == name);
         self.marks.extend(at.map(|at| (self.awaited.remove(at).0, ts)));
         Ok(())

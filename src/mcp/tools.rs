@@ -459,8 +459,8 @@ fn question(asked: &QuestionArguments) -> Result<Question, ToolError> {
     Ok(match &asked.thread {
         Some(thread) => Question::Stretch {
             thread: thread.clone(),
-            from: time("from", asked.from.as_deref())?,
-            to: time("to", asked.to.as_deref())?,
+            from_ns: time("from", asked.from.as_deref())?,
+            to_ns: time("to", asked.to.as_deref())?,
         },
         None => Question::Usual,
     })
@@ -500,8 +500,8 @@ fn table(arguments: TableArguments) -> Result<TableQuestion, ToolError> {
         name: arguments.name.unwrap_or_default(),
         thread: arguments.thread,
         process: arguments.process,
-        from: time("from", arguments.from.as_deref())?,
-        to: time("to", arguments.to.as_deref())?,
+        from_ns: time("from", arguments.from.as_deref())?,
+        to_ns: time("to", arguments.to.as_deref())?,
         methods: arguments.methods,
     })
 }

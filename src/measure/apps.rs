@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::frame::{Frame, UiFrames};
 use super::launch::{Launch, LaunchType};
 use super::launch_marks::{LaunchMarks, Step, StepKind};
+use crate::clock::Timestamp;
 use crate::ids::{Pid, Tid};
 use crate::tracks::Tasks;
 
@@ -28,9 +29,9 @@ pub(super) struct Apps<'a> {
     /// All steps of main threads by process, in the order of their begins.
     steps: HashMap<Pid, Vec<Step>>,
     /// When each thread said that the app is fully drawn, in order.
-    reports: HashMap<Tid, Vec<u64>>,
+    reports: HashMap<Tid, Vec<Timestamp>>,
     /// Frames by process, in the order of their begins; and the latest end up to each.
-    frames: HashMap<Pid, Vec<(&'a Frame, u64)>>,
+    frames: HashMap<Pid, Vec<(&'a Frame, Timestamp)>>,
     pub ui_frames: &'a UiFrames,
 }
 
@@ -51,12 +52,12 @@ impl<'a> Apps<'a> {
         for step in all {
             steps.entry(step.process()).or_default().push(step);
         }
-        let mut reports: HashMap<Tid, Vec<u64>> = HashMap::new();
+        let mut reports: HashMap<Tid, Vec<Timestamp>> = HashMap::new();
         for (tid, ts) in &marks.reports {
             reports.entry(*tid).or_default().push(*ts);
         }
         reports.values_mut().for_each(|times| times.sort_unstable());
-        let mut by_process: HashMap<Pid, Vec<(&Frame, u64)>> = HashMap::new();
+        let mut by_process: HashMap<Pid, Vec<(&Frame, Timestamp)>> = HashMap::new();
         for frame in frames {
             let of_process = by_process.entry(frame.pid).or_default();
             let latest = of_process.last().map_or(frame.end, |(_, latest)| frame.end.max(*latest));
@@ -68,7 +69,7 @@ impl<'a> Apps<'a> {
     /// The process that handled a launch from `begin` to `end`: its main thread has `activityResume` then,
     /// and its name is the package's. Of several the name that fits best counts, then the latest: a process
     /// may die during its launch, and come again.
-    pub fn of_launch(&self, package: &str, begin: u64, end: u64) -> Option<Pid> {
+    pub fn of_launch(&self, package: &str, begin: Timestamp, end: Timestamp) -> Option<Pid> {
         let first = self.resumes.partition_point(|step| step.begin < begin);
         let within = self.resumes[first..].iter().take_while(|step| step.begin < end).take(MAX_EXAMINED);
         let fits = within.filter_map(|step| Some((self.fit(package, step.process())?, step.process())));
@@ -100,7 +101,7 @@ impl<'a> Apps<'a> {
     }
 
     /// The type of a launch, by the steps of the process's main thread that begin in it.
-    pub fn launch_type(&self, pid: Pid, begin: u64, end: u64) -> Option<LaunchType> {
+    pub fn launch_type(&self, pid: Pid, begin: Timestamp, end: Timestamp) -> Option<LaunchType> {
         let steps = self.steps.get(&pid)?;
         let first = steps.partition_point(|step| step.begin < begin);
         let within = || steps[first..].iter().take_while(|step| step.begin < end).take(MAX_EXAMINED);
@@ -126,14 +127,14 @@ impl<'a> Apps<'a> {
     }
 
     /// The first frame of a process that begins at `from` or later.
-    pub fn first_frame(&self, pid: Pid, from: u64) -> Option<&'a Frame> {
+    pub fn first_frame(&self, pid: Pid, from: Timestamp) -> Option<&'a Frame> {
         let frames = self.frames.get(&pid)?;
         frames.get(frames.partition_point(|(frame, _)| frame.begin < from)).map(|(frame, _)| *frame)
     }
 
     /// The first frame of a process's main thread that ends after the thread's first report, at `from` or
     /// later, that it is fully drawn.
-    pub fn full_frame(&self, pid: Pid, from: u64) -> Option<&'a Frame> {
+    pub fn full_frame(&self, pid: Pid, from: Timestamp) -> Option<&'a Frame> {
         let reports = self.reports.get(&pid.main_thread())?;
         let report = *reports.get(reports.partition_point(|ts| *ts < from))?;
         let frames = self.frames.get(&pid)?;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::run::{MeasureKind, MeasuredRun};
+use crate::clock::Timestamp;
 use crate::statistics::{RankTest, correct, median, middle_ranks};
 
 /// From this p-value on, which is corrected for the other rows, a change is taken for noise.
@@ -24,8 +25,8 @@ pub(crate) struct RunSet {
     pub runs: Vec<MeasuredRun>,
     /// The number of the run that the page shows.
     pub shown: usize,
-    /// The begin of the shown run's timeline on the page, ns.
-    pub start: u64,
+    /// The begin of the shown run's timeline on the page.
+    pub start: Timestamp,
 }
 
 impl RunSet {
@@ -37,7 +38,7 @@ impl RunSet {
     }
 
     fn head(&self) -> ComparedSet {
-        let extent = self.extent();
+        let extent = self.extent_ns();
         ComparedSet {
             title: self.title.clone(),
             runs: self.runs.len(),
@@ -47,9 +48,9 @@ impl RunSet {
     }
 
     /// The part of the shown run that is measured, ns from the begin of its timeline.
-    fn extent(&self) -> Option<(u64, u64)> {
+    fn extent_ns(&self) -> Option<(u64, u64)> {
         let (from, to) = self.runs.get(self.shown)?.extent?;
-        Some((from.saturating_sub(self.start), to.saturating_sub(self.start)))
+        Some((from.since(self.start), to.since(self.start)))
     }
 
     fn totals(&self) -> RunValues {
@@ -65,9 +66,9 @@ impl RunSet {
     }
 
     /// The begin of the longest one in the run that the page shows, ns from the begin of its timeline.
-    fn longest(&self, kind: MeasureKind, name: &str) -> Option<u64> {
+    fn longest_at_ns(&self, kind: MeasureKind, name: &str) -> Option<u64> {
         let measure = self.runs.get(self.shown)?.measures.get(&(kind, name.to_owned()))?;
-        Some(measure.longest.1.saturating_sub(self.start))
+        Some(measure.longest.1.since(self.start))
     }
 }
 
@@ -147,8 +148,8 @@ fn part_text(old: &RunSet, new: &RunSet) -> &'static str {
 impl Comparison {
     pub fn new(old: &RunSet, new: &RunSet) -> Comparison {
         let total = ComparisonRow {
-            old_at_ns: old.extent().map(|(from, _)| from),
-            new_at_ns: new.extent().map(|(from, _)| from),
+            old_at_ns: old.extent_ns().map(|(from, _)| from),
+            new_at_ns: new.extent_ns().map(|(from, _)| from),
             ..row(part_text(old, new), "time of", &old.totals(), &new.totals())
         };
         let mut comparison = Comparison {
@@ -251,8 +252,8 @@ fn rows(kind: MeasureKind, label: &'static str, old: &RunSet, new: &RunSet) -> V
     let mut rows: Vec<ComparisonRow> = names
         .into_iter()
         .map(|name| ComparisonRow {
-            old_at_ns: old.longest(kind, name),
-            new_at_ns: new.longest(kind, name),
+            old_at_ns: old.longest_at_ns(kind, name),
+            new_at_ns: new.longest_at_ns(kind, name),
             ..row(name, label, &old.values(kind, name), &new.values(kind, name))
         })
         .collect();
@@ -292,14 +293,14 @@ mod tests {
     use crate::measure::run::{Measure, MeasuredPart};
 
     fn run(total_ns: u64, measures: &[(MeasureKind, &str, u64)]) -> MeasuredRun {
-        let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, 1_000 + ns) };
+        let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, Timestamp(1_000 + ns)) };
         let measures = measures.iter().map(|(kind, name, ns)| ((*kind, (*name).to_owned()), measure(*ns)));
         MeasuredRun { total_ns, measures: measures.collect(), ..MeasuredRun::default() }
     }
 
     fn set(title: &str, runs: Vec<MeasuredRun>) -> RunSet {
         let shown = RunSet::typical(&runs);
-        RunSet { title: title.to_owned(), runs, shown, start: 1_000 }
+        RunSet { title: title.to_owned(), runs, shown, start: Timestamp(1_000) }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::launch::{Cancelled, Cut, Launch, Rule};
 use super::launch_marks::{LaunchMarks, Step, StepKind};
 use super::mark::SliceMark;
 use super::rules::{self, Found, TimelineExtent};
+use crate::clock::Timestamp;
 use crate::formats::{Head, TimelineFrame, TrackOwner};
 use crate::ids::{Pid, Tid};
 use crate::timeline::MergeSummary;
@@ -45,7 +46,7 @@ pub(crate) struct Finder {
     frames: FrameJoin,
     vsync: Vsync,
     /// The deadline of the frame that each UI thread works on.
-    deadlines: HashMap<Tid, Option<u64>>,
+    deadlines: HashMap<Tid, Option<Timestamp>>,
     /// Frames that were handed out before the timeline ended.
     latest: LatestFrames,
     /// The names of apps, as the latest launches tell them.
@@ -97,7 +98,7 @@ impl Finder {
 
     /// The launches and frames of the timeline, which has ended. `tasks` has all names.
     pub fn finish(self, tasks: &Tasks, summary: &MergeSummary) -> Measured {
-        let first = summary.report.first_ts.unwrap_or(0);
+        let first = summary.report.first_ts.unwrap_or_default();
         let end = summary.report.last_ts.unwrap_or(first);
         self.finish_within(tasks, TimelineExtent { begin: first, end })
     }
@@ -159,9 +160,9 @@ const MARKS_KEPT_NS: u64 = 180_000_000_000;
 
 /// A timeline that goes on.
 impl Finder {
-    /// The frames that are complete at the time `now`, ns, in the order of their begins; each is handed out
+    /// The frames that are complete at the time `now`, in the order of their begins; each is handed out
     /// once. With `is_last` the timeline has ended.
-    pub fn take_frames(&mut self, tasks: &Tasks, now: u64, is_last: bool) -> Vec<Frame> {
+    pub fn take_frames(&mut self, tasks: &Tasks, now: Timestamp, is_last: bool) -> Vec<Frame> {
         let mut frames = self.frames.take_complete(tasks, now, is_last);
         for frame in &mut frames {
             frame.package = self.names.name(tasks, frame.pid).into_owned();
@@ -175,8 +176,8 @@ impl Finder {
         self.marks.count()
     }
 
-    /// The launches of the last minutes up to the time `now`, ns, by the marks and frames so far.
-    pub fn latest_launches(&mut self, tasks: &Tasks, now: u64) -> Vec<Launch> {
+    /// The launches of the last minutes up to the time `now`, by the marks and frames so far.
+    pub fn latest_launches(&mut self, tasks: &Tasks, now: Timestamp) -> Vec<Launch> {
         let begin = now.saturating_sub(MARKS_KEPT_NS);
         self.marks.forget_before(begin);
         let (frames, ui) = self.latest.all(tasks);
@@ -194,7 +195,7 @@ impl TrackObserver for Finder {
     }
 
     #[inline]
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) {
+    fn begin(&mut self, at: Task, ts: Timestamp, name: &[u8]) {
         match SliceMark::from_name(name) {
             Some(SliceMark::BindApplication | SliceMark::ActivityStart | SliceMark::ActivityResume) => {
                 self.marks.step_begins(at.tid);
@@ -221,7 +222,7 @@ impl TrackObserver for Finder {
     }
 
     #[inline]
-    fn instant(&mut self, ts: u64, name: &[u8]) {
+    fn instant(&mut self, ts: Timestamp, name: &[u8]) {
         if name.first() == Some(&b'l') {
             self.marks.instant(ts, name);
         }
@@ -239,7 +240,7 @@ impl TrackObserver for Finder {
     }
 
     /// A track of a thread stands for the thread, as in Perfetto's table of slices.
-    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) {
+    fn track_begin(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) {
         if let TrackOwner::Thread { tid, tgid } = track.owner {
             self.begin(Task { tid, tgid }, ts, name);
         }
@@ -258,7 +259,7 @@ impl TrackObserver for Finder {
         }
     }
 
-    fn track_instant(&mut self, ts: u64, name: &[u8]) {
+    fn track_instant(&mut self, ts: Timestamp, name: &[u8]) {
         self.instant(ts, name);
     }
 }
@@ -280,13 +281,13 @@ fn complete(launch: &mut Launch, apps: &Apps<'_>, marks: &LaunchMarks) -> u64 {
     let first_frame = apps.first_frame(pid, launch.begin);
     launch.render_tid = first_frame.map(|frame| frame.render_tid);
     if launch.cut != Some(Cut::Begin) {
-        let since_begin = |frame: &Frame| frame.drawn.saturating_sub(launch.begin);
+        let since_begin = |frame: &Frame| frame.drawn.since(launch.begin);
         launch.ttid = first_frame.map(since_begin);
         launch.ttfd = apps.full_frame(pid, launch.begin).map(since_begin);
     }
-    let until = launch.end.max(launch.ttid.map_or(0, |ttid| launch.begin.saturating_add(ttid)));
+    let until = launch.end.max(launch.ttid.map_or(Timestamp::MIN, |ttid| launch.begin.saturating_add(ttid)));
     let stages = marks.stages.get(&main).map_or(&[][..], Vec::as_slice);
-    let is_within = |start: u64| (launch.begin..=until).contains(&start);
+    let is_within = |start: Timestamp| (launch.begin..=until).contains(&start);
     let within = stages.iter().filter(|stage| is_within(stage.span.start));
     launch.stages = within.clone().take(MAX_STAGES).cloned().collect();
     launch.stages.sort_by_key(|stage| (stage.span.start, std::cmp::Reverse(stage.span.end)));

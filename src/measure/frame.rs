@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use crate::clock::Timestamp;
 use crate::formats::TimelineFrame;
 use crate::ids::{Pid, Tid};
 use crate::tracks::{Span, Tasks};
@@ -34,7 +35,7 @@ impl Deadline {
     }
 }
 
-/// A frame: what the UI thread and the RenderThread of a process did for it. Times are ns of the timeline.
+/// A frame: what the UI thread and the RenderThread of a process did for it. Times are those of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// The frame's number, which is that of its VSYNC (from Android 12 on).
@@ -47,11 +48,11 @@ pub(crate) struct Frame {
     pub ui_tid: Tid,
     pub render_tid: Tid,
     /// The begin of `Choreographer#doFrame`; with FrameTimeline that of the actual frame.
-    pub begin: u64,
+    pub begin: Timestamp,
     /// The end of the last `DrawFrame`; with FrameTimeline that of the actual frame.
-    pub end: u64,
+    pub end: Timestamp,
     /// The end of the first `DrawFrame`.
-    pub drawn: u64,
+    pub drawn: Timestamp,
     /// `Choreographer#doFrame` and all `DrawFrame` together, and with FrameTimeline by how much the frame
     /// began late: Perfetto's CPU time of a frame.
     pub cpu_ns: u64,
@@ -62,10 +63,10 @@ pub(crate) struct Frame {
     /// `frameDurationCpuMs`.
     pub duration_cpu_ns: u64,
     /// When the frame was to be done, and how that is known.
-    pub expected_end: Option<u64>,
+    pub expected_end: Option<Timestamp>,
     pub deadline: Option<Deadline>,
     /// With FrameTimeline, the end that Perfetto compares with that: of the layer that began first.
-    pub timeline_end: Option<u64>,
+    pub timeline_end: Option<Timestamp>,
     /// SurfaceFlinger's word for the reason why the frame was late.
     pub jank_type: Option<String>,
 }
@@ -73,14 +74,14 @@ pub(crate) struct Frame {
 impl Frame {
     /// How long the frame took, ns.
     pub fn duration(&self) -> u64 {
-        self.end.saturating_sub(self.begin)
+        self.end.since(self.begin)
     }
 
     /// By how much the frame ended after its deadline, ns; negative if it was early.
     pub fn overrun(&self) -> Option<i64> {
         let expected = self.expected_end?;
         let end = self.timeline_end.unwrap_or(self.end);
-        Some(i64::try_from(i128::from(end) - i128::from(expected)).unwrap_or(i64::MAX))
+        Some(i64::try_from(i128::from(end.0) - i128::from(expected.0)).unwrap_or(i64::MAX))
     }
 
     /// Whether the frame ended after its deadline.
@@ -149,7 +150,7 @@ pub(super) struct TimelineFrames {
     actual: HashMap<(Pid, i64), ActualTimes>,
     /// The end of the first display frame of each token: Perfetto takes it for the frame of an app with this
     /// number that has no actual frame of its own.
-    display_ends: HashMap<i64, u64>,
+    display_ends: HashMap<i64, Timestamp>,
     /// Frames that were left out because there are too many.
     pub left_out: u64,
 }
@@ -158,9 +159,9 @@ pub(super) struct TimelineFrames {
 #[derive(Debug)]
 struct ActualTimes {
     /// The begin and the end of the row that began first.
-    begin: u64,
-    first_end: u64,
-    /// The longest time of a row, and that row's layer and jank type.
+    begin: Timestamp,
+    first_end: Timestamp,
+    /// The longest time of a row, ns, and that row's layer and jank type.
     longest: u64,
     layer: String,
     jank: String,
@@ -200,7 +201,7 @@ impl TimelineFrames {
             jank: String::new(),
         });
         // Of several layers, the one that took longest is the frame's.
-        let duration = span.end.saturating_sub(span.start);
+        let duration = span.end.since(span.start);
         if known.layer.is_empty() || duration > known.longest {
             known.longest = duration;
             known.layer = String::from_utf8_lossy(frame.layer()).into_owned();
@@ -223,7 +224,7 @@ impl TimelineFrames {
         let end = match actual {
             Some(actual) => {
                 // The time by which the frame began late belongs to it, too.
-                let late = actual.begin.saturating_sub(expected.start);
+                let late = actual.begin.since(expected.start);
                 frame.cpu_ns = frame.cpu_ns.saturating_add(late);
                 actual.first_end
             }
@@ -242,16 +243,16 @@ impl TimelineFrames {
 /// The latest VSYNCs.
 #[derive(Debug, Default)]
 pub(super) struct Vsync {
-    last: Option<u64>,
+    last: Option<Timestamp>,
     /// The latest intervals, ns; 0 where there were fewer.
     intervals: [u64; INTERVALS],
     count: usize,
 }
 
 impl Vsync {
-    /// Takes the time of a VSYNC, ns.
-    pub fn tick(&mut self, ts: u64) {
-        let interval = self.last.map_or(0, |last| ts.saturating_sub(last));
+    /// Takes the time of a VSYNC.
+    pub fn tick(&mut self, ts: Timestamp) {
+        let interval = self.last.map_or(0, |last| ts.since(last));
         self.last = Some(ts);
         if PERIODS_NS.contains(&interval) {
             self.intervals[self.count % INTERVALS] = interval;
@@ -261,9 +262,9 @@ impl Vsync {
 
     /// When a frame that begins at `ts` is to be done: one period after the VSYNC at which it began. `None`
     /// while the period is not known.
-    pub fn deadline(&self, ts: u64) -> Option<u64> {
+    pub fn deadline(&self, ts: Timestamp) -> Option<Timestamp> {
         let period = self.intervals.iter().copied().filter(|interval| *interval > 0).min()?;
-        let vsync = self.last.filter(|last| ts.checked_sub(*last).is_some_and(|after| after < period));
+        let vsync = self.last.filter(|last| ts.checked_since(*last).is_some_and(|after| after < period));
         vsync.unwrap_or(ts).checked_add(period)
     }
 }
@@ -280,10 +281,10 @@ struct FramePart {
     tid: Tid,
     /// The frame's number.
     number: Option<i64>,
-    begin: u64,
-    end: u64,
+    begin: Timestamp,
+    end: Timestamp,
     /// When the frame is to be done, where the period of VSYNC tells it.
-    deadline: Option<u64>,
+    deadline: Option<Timestamp>,
 }
 
 /// The drawing of one frame: it is drawn several times if it has several layers.
@@ -291,16 +292,17 @@ struct FramePart {
 struct Drawing {
     tid: Tid,
     /// The first `DrawFrame`.
-    first: (u64, u64),
+    first: (Timestamp, Timestamp),
     /// The end of the last one.
-    end: u64,
+    end: Timestamp,
+    /// The time of all, ns.
     sum: u64,
 }
 
 impl Drawing {
     fn new(part: &FramePart) -> Drawing {
         let FramePart { tid, begin, end, .. } = *part;
-        Drawing { tid, first: (begin, end), end, sum: end.saturating_sub(begin) }
+        Drawing { tid, first: (begin, end), end, sum: end.since(begin) }
     }
 
     fn add(&mut self, part: &FramePart) {
@@ -335,7 +337,7 @@ impl FrameJoin {
     }
 
     /// Takes a `Choreographer#doFrame` that has ended.
-    pub fn ui(&mut self, tid: Tid, number: Option<i64>, span: Span, deadline: Option<u64>) {
+    pub fn ui(&mut self, tid: Tid, number: Option<i64>, span: Span, deadline: Option<Timestamp>) {
         let part = FramePart { tid, number, begin: span.start, end: span.end, deadline };
         Self::push(&mut self.ui, &mut self.left_out, part);
     }
@@ -371,21 +373,21 @@ const QUIET_NS: u64 = 250_000_000;
 const FORGOTTEN_AFTER_NS: u64 = 60_000_000_000;
 
 impl FrameJoin {
-    /// Takes out the frames that are complete at the time `now`, ns, in the order of their begins: something
+    /// Takes out the frames that are complete at the time `now`, in the order of their begins: something
     /// later of their process has been drawn, or nothing for a while. With `is_last` nothing more will come.
-    pub fn take_complete(&mut self, tasks: &Tasks, now: u64, is_last: bool) -> Vec<Frame> {
+    pub fn take_complete(&mut self, tasks: &Tasks, now: Timestamp, is_last: bool) -> Vec<Frame> {
         if self.drawn.is_empty() && self.ui.len() < MAX_WAITING_PARTS {
             return Vec::new();
         }
         let process = |part: &FramePart| tasks.task(part.tid).process();
         self.ui.sort_by_key(|part| part.begin);
         self.drawn.sort_by_key(|part| part.begin);
-        let mut last_drawn: HashMap<Pid, u64> = HashMap::new();
+        let mut last_drawn: HashMap<Pid, Timestamp> = HashMap::new();
         for part in &self.drawn {
             let last = last_drawn.entry(process(part)).or_default();
             *last = part.begin.max(*last);
         }
-        let mut next_ui: HashMap<Pid, Vec<u64>> = HashMap::new();
+        let mut next_ui: HashMap<Pid, Vec<Timestamp>> = HashMap::new();
         for part in self.ui.iter().filter(|part| part.number.is_none()) {
             next_ui.entry(process(part)).or_default().push(part.begin);
         }
@@ -403,14 +405,14 @@ impl FrameJoin {
         let numbers: HashSet<(Pid, i64)> =
             frames.iter().filter_map(|frame| Some((frame.pid, frame.id?))).collect();
         // What came before a complete frame without a number belongs to none that is still to come.
-        let mut ordered: HashMap<Pid, (u64, u64)> = HashMap::new();
+        let mut ordered: HashMap<Pid, (Timestamp, Timestamp)> = HashMap::new();
         for frame in frames.iter().filter(|frame| frame.id.is_none()) {
             let done = ordered.entry(frame.pid).or_default();
             let drawn_until = next_begin(frame).map_or(frame.end, |next| next.saturating_sub(1));
             *done = (done.0.max(frame.begin), done.1.max(drawn_until));
         }
         let since = now.saturating_sub(FORGOTTEN_AFTER_NS);
-        let is_done = |part: &FramePart, until: fn(&(u64, u64)) -> u64| match part.number {
+        let is_done = |part: &FramePart, until: fn(&(Timestamp, Timestamp)) -> Timestamp| match part.number {
             Some(number) => numbers.contains(&(process(part), number)),
             None => ordered.get(&process(part)).is_some_and(|done| part.begin <= until(done)),
         };
@@ -434,7 +436,7 @@ const MAX_WAITING_PARTS: usize = 4096;
 /// no `DrawFrame` belongs to.
 #[derive(Debug, Default)]
 pub(super) struct UiFrames {
-    by_process: HashMap<Pid, Vec<(u64, u64)>>,
+    by_process: HashMap<Pid, Vec<(Timestamp, Timestamp)>>,
 }
 
 /// The latest frames of a timeline that goes on, by which launches are found.
@@ -443,7 +445,7 @@ pub(super) struct LatestFrames {
     /// In the order in which they were complete.
     frames: VecDeque<Frame>,
     /// Thread, begin and end of each `Choreographer#doFrame`.
-    ui: VecDeque<(Tid, u64, u64)>,
+    ui: VecDeque<(Tid, Timestamp, Timestamp)>,
 }
 
 /// The most frames that are kept to find launches by: 120 Hz for two minutes.
@@ -477,7 +479,7 @@ impl LatestFrames {
 
 impl UiFrames {
     /// The first one of a process that begins at `from` or later.
-    pub fn first(&self, pid: Pid, from: u64) -> Option<(u64, u64)> {
+    pub fn first(&self, pid: Pid, from: Timestamp) -> Option<(Timestamp, Timestamp)> {
         let frames = self.by_process.get(&pid)?;
         frames.get(frames.partition_point(|(begin, _)| *begin < from)).copied()
     }
@@ -494,9 +496,9 @@ fn frame(pid: Pid, ui: &FramePart, drawing: &Drawing) -> Frame {
         begin: ui.begin,
         end: drawing.end,
         drawn: drawing.first.1,
-        cpu_ns: ui.end.saturating_sub(ui.begin).saturating_add(drawing.sum),
+        cpu_ns: ui.end.since(ui.begin).saturating_add(drawing.sum),
         is_lateness_unknown: false,
-        duration_cpu_ns: drawing.first.1.saturating_sub(ui.begin),
+        duration_cpu_ns: drawing.first.1.since(ui.begin),
         expected_end: ui.deadline,
         deadline: ui.deadline.map(|_| Deadline::Vsync),
         timeline_end: None,
@@ -558,15 +560,16 @@ mod tests {
     #[test]
     fn a_deadline_follows_the_display_from_120_to_60_hz() {
         let mut vsync = Vsync::default();
-        assert_eq!(vsync.deadline(0), None);
-        [0, 8_333_333, 16_666_666, 25_000_000].into_iter().for_each(|ts| vsync.tick(ts));
-        assert_eq!(vsync.deadline(25_100_000), Some(33_333_333));
+        let deadline = |vsync: &Vsync, ts| vsync.deadline(Timestamp(ts)).map(|at| at.0);
+        assert_eq!(deadline(&vsync, 0), None);
+        [0, 8_333_333, 16_666_666, 25_000_000].into_iter().for_each(|ts| vsync.tick(Timestamp(ts)));
+        assert_eq!(deadline(&vsync, 25_100_000), Some(33_333_333));
         // Nobody asked for a VSYNC for a while.
-        vsync.tick(100_000_000);
-        assert_eq!(vsync.deadline(100_000_001), Some(108_333_333));
-        [116_666_667, 133_333_334, 150_000_001].into_iter().for_each(|ts| vsync.tick(ts));
-        assert_eq!(vsync.deadline(150_000_002), Some(166_666_668));
+        vsync.tick(Timestamp(100_000_000));
+        assert_eq!(deadline(&vsync, 100_000_001), Some(108_333_333));
+        [116_666_667, 133_333_334, 150_000_001].into_iter().for_each(|ts| vsync.tick(Timestamp(ts)));
+        assert_eq!(deadline(&vsync, 150_000_002), Some(166_666_668));
         // A frame that began long after the last VSYNC.
-        assert_eq!(vsync.deadline(400_000_000), Some(416_666_667));
+        assert_eq!(deadline(&vsync, 400_000_000), Some(416_666_667));
     }
 }

@@ -4,6 +4,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::mark::{BIND_APPLICATION, DO_FRAME};
+use crate::clock::Timestamp;
 use crate::ids::{Pid, Tid};
 use crate::tracks::Span;
 
@@ -138,7 +139,7 @@ pub(crate) struct Stage {
     pub span: Span,
 }
 
-/// A launch of an app. Times are ns of the timeline.
+/// A launch of an app. Times are those of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Launch {
     /// The app's package; empty where the recording does not name it.
@@ -146,9 +147,9 @@ pub(crate) struct Launch {
     pub launch_type: Option<LaunchType>,
     pub rule: Rule,
     /// Where the launch is cut at its begin, the begin of the timeline.
-    pub begin: u64,
+    pub begin: Timestamp,
     /// Where the launch is cut at its end, the end of the timeline.
-    pub end: u64,
+    pub end: Timestamp,
     pub cut: Option<Cut>,
     pub begins_with: LaunchBegin,
     pub ends_with: LaunchEnd,
@@ -171,7 +172,7 @@ pub(crate) struct Launch {
 impl Launch {
     /// How long the launch took, ns; `None` if it is cut.
     pub fn duration(&self) -> Option<u64> {
-        self.cut.is_none().then(|| self.end.saturating_sub(self.begin))
+        self.cut.is_none().then(|| self.end.since(self.begin))
     }
 
     /// The binding of the app's process, where the launch has one.
@@ -185,11 +186,11 @@ impl Launch {
     }
 }
 
-/// A launch that was cancelled, or of which nothing tells how it ended: from its begin to its end, ns.
+/// A launch that was cancelled, or of which nothing tells how it ended: from its begin to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cancelled {
-    pub begin: u64,
-    pub end: u64,
+    pub begin: Timestamp,
+    pub end: Timestamp,
 }
 
 impl Serialize for Stage {
@@ -197,7 +198,7 @@ impl Serialize for Stage {
         let mut out = serializer.serialize_struct("Stage", 3)?;
         out.serialize_field("name", &self.name)?;
         out.serialize_field("begin_ns", &self.span.start)?;
-        out.serialize_field("duration_ns", &self.span.end.saturating_sub(self.span.start))?;
+        out.serialize_field("duration_ns", &self.span.end.since(self.span.start))?;
         out.end()
     }
 }
@@ -227,7 +228,7 @@ impl Serialize for Cancelled {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Cancelled", 2)?;
         out.serialize_field("begin_ns", &self.begin)?;
-        out.serialize_field("duration_ns", &self.end.saturating_sub(self.begin))?;
+        out.serialize_field("duration_ns", &self.end.since(self.begin))?;
         out.end()
     }
 }

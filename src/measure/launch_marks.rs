@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::launch::{LaunchType, Stage};
 use super::mark::{AsyncMark, LaunchNews};
+use crate::clock::Timestamp;
 use crate::ids::{Pid, Tid};
 use crate::tracks::{AsyncEdge, AsyncSlice, Span};
 
@@ -20,8 +21,8 @@ const MAX_NAME_BYTES: usize = 200;
 /// An asynchronous slice; `None` where the recording does not hold that end of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AsyncSpan {
-    pub begin: Option<u64>,
-    pub end: Option<u64>,
+    pub begin: Option<Timestamp>,
+    pub end: Option<Timestamp>,
 }
 
 /// `launching: PACKAGE`.
@@ -40,7 +41,7 @@ pub(super) struct Launching {
 #[derive(Debug, Clone)]
 pub(super) struct Completion {
     pub number: i64,
-    pub ts: u64,
+    pub ts: Timestamp,
     pub launch_type: Option<LaunchType>,
     pub package: String,
 }
@@ -58,8 +59,8 @@ pub(super) enum StepKind {
 pub(super) struct Step {
     pub kind: StepKind,
     pub tid: Tid,
-    pub begin: u64,
-    pub end: u64,
+    pub begin: Timestamp,
+    pub end: Timestamp,
 }
 
 impl Step {
@@ -84,14 +85,14 @@ pub(super) struct LaunchMarks {
     pub has_news: bool,
     pub completions: Vec<Completion>,
     /// When intents to start an activity came.
-    pub intents: Vec<u64>,
+    pub intents: Vec<Timestamp>,
     /// When launches were seen to end well.
-    pub finished: Vec<u64>,
+    pub finished: Vec<Timestamp>,
     /// Whether the class that writes these two wrote anything.
     pub has_logger: bool,
     pub steps: Vec<Step>,
     /// When apps said on a thread that they are fully drawn.
-    pub reports: Vec<(Tid, u64)>,
+    pub reports: Vec<(Tid, Timestamp)>,
     /// Stages by thread.
     pub stages: HashMap<Tid, Vec<Stage>>,
     /// Marks that were left out because there are too many.
@@ -131,8 +132,8 @@ impl LaunchMarks {
         .sum()
     }
 
-    /// Forgets what came before the time `ts`, ns.
-    pub fn forget_before(&mut self, ts: u64) {
+    /// Forgets what came before the time `ts`.
+    pub fn forget_before(&mut self, ts: Timestamp) {
         let is_late = |span: AsyncSpan| span.end.or(span.begin).is_some_and(|at| at >= ts);
         keep(&mut self.launching, &mut self.open, |launching| is_late(launching.span));
         keep(&mut self.numbered, &mut self.open_numbered, |(_, span)| is_late(*span));
@@ -197,7 +198,7 @@ impl LaunchMarks {
         }
     }
 
-    pub fn instant(&mut self, ts: u64, name: &[u8]) {
+    pub fn instant(&mut self, ts: Timestamp, name: &[u8]) {
         let Some(LaunchNews { number, completed }) = LaunchNews::from_name(name) else { return };
         self.has_news = true;
         let Some((launch_type, package)) = completed else { return };
@@ -212,15 +213,15 @@ impl LaunchMarks {
         Self::push(&mut self.completions, &mut self.left_out, completion);
     }
 
-    pub fn intent(&mut self, ts: u64) {
+    pub fn intent(&mut self, ts: Timestamp) {
         Self::push(&mut self.intents, &mut self.left_out, ts);
     }
 
-    pub fn finish(&mut self, ts: u64) {
+    pub fn finish(&mut self, ts: Timestamp) {
         Self::push(&mut self.finished, &mut self.left_out, ts);
     }
 
-    pub fn report(&mut self, tid: Tid, ts: u64) {
+    pub fn report(&mut self, tid: Tid, ts: Timestamp) {
         Self::push(&mut self.reports, &mut self.left_out, (tid, ts));
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::apps::Apps;
 use super::launch::{Cancelled, Cut, Launch, LaunchBegin, LaunchEnd, LaunchType, Rule};
 use super::launch_marks::{AsyncSpan, LaunchMarks, Launching, StepKind};
+use crate::clock::Timestamp;
 
 /// The first SDK versions whose launches are found by another rule.
 const ANDROID_13: u32 = 33;
@@ -45,14 +46,12 @@ pub(super) fn choose(marks: &LaunchMarks, sdk: Option<u32>) -> Rule {
 /// The time that a timeline covers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimelineExtent {
-    /// ns.
-    pub begin: u64,
-    /// ns.
-    pub end: u64,
+    pub begin: Timestamp,
+    pub end: Timestamp,
 }
 
 /// Takes the place of an extent where a launch has a begin and an end of its own.
-const NO_EXTENT: TimelineExtent = TimelineExtent { begin: 0, end: 0 };
+const NO_EXTENT: TimelineExtent = TimelineExtent { begin: Timestamp::MIN, end: Timestamp::MIN };
 
 /// Finds the launches of a timeline by a rule.
 pub(super) fn find(rule: Rule, marks: &LaunchMarks, apps: &Apps<'_>, extent: TimelineExtent) -> Found {
@@ -136,7 +135,7 @@ fn of_system_server<'a>(marks: &'a LaunchMarks, apps: &Apps<'_>) -> Vec<&'a Laun
         // No process is the system server by its name: a program may play it.
         slices = marks.launching.iter().collect();
     }
-    slices.sort_by_key(|launching| launching.span.begin.unwrap_or(0));
+    slices.sort_by_key(|launching| launching.span.begin.unwrap_or_default());
     slices
 }
 
@@ -149,7 +148,7 @@ fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: TimelineExtent) -> F
     let mut finished = marks.finished.clone();
     intents.sort_unstable();
     finished.sort_unstable();
-    let first_intent = intents.first().copied().unwrap_or(u64::MAX);
+    let first_intent = intents.first().copied().unwrap_or(Timestamp::MAX);
     // Launches whose intent came before the recording.
     let is_before = |span: AsyncSpan| span.begin.or(span.end).is_some_and(|ts| ts < first_intent);
     let before = slices.iter().filter(|slice| is_before(slice.span));
@@ -158,7 +157,7 @@ fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: TimelineExtent) -> F
         launch(Rule::Android10, &slice.package, span, extent)
     }));
     slices.retain(|slice| slice.span.begin.is_some());
-    let begun = |slice: &Launching| slice.span.begin.unwrap_or(0);
+    let begun = |slice: &Launching| slice.span.begin.unwrap_or_default();
     for (at, intent) in intents.iter().enumerate() {
         // Both ends of the time are in it, as in SQL's BETWEEN.
         let to = intents.get(at + 1).copied().unwrap_or(extent.end.max(*intent));
@@ -189,7 +188,8 @@ fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: TimelineExtent) -> Fo
     let of = |slice: &&Launching| launch(Rule::Android9, &slice.package, slice.span, extent);
     let (failed, slices): (Vec<_>, Vec<_>) = slices.into_iter().partition(|slice| slice.is_failed);
     let mut launches: Vec<Launch> = slices.iter().map(of).collect();
-    let mut covered: Vec<(u64, u64)> = launches.iter().map(|launch| (launch.begin, launch.end)).collect();
+    let mut covered: Vec<(Timestamp, Timestamp)> =
+        launches.iter().map(|launch| (launch.begin, launch.end)).collect();
     covered.sort_unstable();
     let hot = apps.resumes().iter().filter(|resume| !is_covered(&covered, resume.begin));
     launches.extend(hot.filter_map(|resume| {
@@ -214,7 +214,7 @@ fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: TimelineExtent) -> Fo
 }
 
 /// Whether one of the spans, which are in order, holds `ts`; the ends belong to a span.
-fn is_covered(spans: &[(u64, u64)], ts: u64) -> bool {
+fn is_covered(spans: &[(Timestamp, Timestamp)], ts: Timestamp) -> bool {
     let before = spans.partition_point(|(begin, _)| *begin <= ts);
     spans[..before].iter().rev().take(100).any(|(_, end)| ts <= *end)
 }
@@ -231,7 +231,7 @@ fn by_app(apps: &Apps<'_>) -> Vec<Launch> {
                 continue;
             }
             let next_bind = steps[at + 1..].iter().find(|step| step.kind == StepKind::Bind);
-            let limit = next_bind.map_or(u64::MAX, |bind| bind.begin);
+            let limit = next_bind.map_or(Timestamp::MAX, |bind| bind.begin);
             let resume = steps[at..].iter().take(MAX_STEPS).find(|step| step.kind == StepKind::Resume);
             let resume = resume.filter(|resume| resume.begin < limit);
             let drawn = apps.first_frame(pid, step.begin).filter(|frame| frame.begin < limit);
@@ -253,7 +253,7 @@ fn by_app(apps: &Apps<'_>) -> Vec<Launch> {
             let launch_type = Some(launch_type);
             let main_tid = Some(step.tid);
             launches.push(Launch { launch_type, begins_with, ends_with, pid: Some(pid), main_tid, ..launch });
-            shown_until = Some(end.max(resume.map_or(0, |resume| resume.end)));
+            shown_until = Some(end.max(resume.map_or(Timestamp::MIN, |resume| resume.end)));
         }
     }
     launches

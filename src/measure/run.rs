@@ -8,6 +8,7 @@ use std::io;
 use super::finder::{Finder, Measured};
 use super::frame_figures::FrameFigures;
 use super::launch::{Launch, LaunchType};
+use crate::clock::Timestamp;
 use crate::ftrace::task_state::TaskState;
 use crate::ids::{Pid, Tid};
 use crate::timeline::{MergeSummary, MethodThread};
@@ -49,8 +50,8 @@ pub enum MeasureKind {
 pub(crate) struct Measure {
     pub ns: u64,
     pub count: u64,
-    /// Length and begin of the longest time, ns of the timeline.
-    pub longest: (u64, u64),
+    /// Length, ns, and begin of the longest time.
+    pub longest: (u64, Timestamp),
 }
 
 impl Measure {
@@ -93,23 +94,23 @@ pub(crate) struct MeasuredRun {
     pub part: MeasuredPart,
     /// The length of that part, ns.
     pub total_ns: u64,
-    /// The begin and the end of that part, ns of the timeline.
-    pub extent: Option<(u64, u64)>,
+    /// The begin and the end of that part.
+    pub extent: Option<(Timestamp, Timestamp)>,
     /// The launch of an app, where Android's markers of one are there.
     pub launch: Option<LaunchSpan>,
     /// The frames of the launched app, else of all apps.
     pub frames: FrameFigures,
-    /// From the begin of the main thread's first slice to the end of its last one, ns of the timeline.
-    pub stages: Option<(u64, u64)>,
+    /// From the begin of the main thread's first slice to the end of its last one.
+    pub stages: Option<(Timestamp, Timestamp)>,
     pub measures: BTreeMap<(MeasureKind, String), Measure>,
 }
 
-/// The launch that a run is measured by: one of those that a [`Finder`] finds, ns of the timeline.
+/// The launch that a run is measured by: one of those that a [`Finder`] finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LaunchSpan {
-    pub from: u64,
+    pub from: Timestamp,
     /// The end of the slice that the user named, else of the launch.
-    pub to: u64,
+    pub to: Timestamp,
     /// The events that it begins and ends with, as the table `launch` and the JSON of launches name them.
     pub begins_with: &'static str,
     pub ends_with: &'static str,
@@ -125,7 +126,7 @@ pub(crate) struct LaunchSpan {
 impl LaunchSpan {
     /// The first launch in a timeline that the recording does not cut. It ends with the first of the slices
     /// that the user named, which end at the times `named_ends`, behind the begin of the app.
-    pub fn first(measured: &Measured, named_ends: &[u64]) -> Option<LaunchSpan> {
+    pub fn first(measured: &Measured, named_ends: &[Timestamp]) -> Option<LaunchSpan> {
         let launch = measured.launches.iter().find(|launch| launch.cut.is_none())?;
         let app_begin = launch.bind().map_or(launch.begin, |bind| bind.start);
         let named = named_ends.iter().copied().filter(|end| *end > app_begin).min();
@@ -160,7 +161,7 @@ fn add(measures: &mut Measures, name: &str, ns: u64, span: Span) {
 
 /// The length of a span, ns.
 fn length(span: Span) -> u64 {
-    span.end.saturating_sub(span.start)
+    span.end.since(span.start)
 }
 
 /// Measures a run while its timeline passes.
@@ -174,15 +175,15 @@ pub(crate) struct RunMeter {
     method_times: Measures,
     slice_times: Measures,
     stages: HashMap<Tid, Measures>,
-    /// By thread: the begin of its first stage, and the end of its last one, ns.
-    staged: HashMap<Tid, (u64, u64)>,
+    /// By thread: the begin of its first stage, and the end of its last one.
+    staged: HashMap<Tid, (Timestamp, Timestamp)>,
     states: HashMap<Tid, BTreeMap<&'static str, Measure>>,
     /// The threads of method traces called `main`, and how long their outermost calls took, ns.
     method_mains: HashMap<Tid, u64>,
     finder: Finder,
     /// A part of the name of the slice with which the launch ends, and when slices of such a name ended.
     until: Option<String>,
-    named_ends: Vec<u64>,
+    named_ends: Vec<Timestamp>,
     run: MeasuredRun,
 }
 
@@ -192,7 +193,7 @@ impl RunMeter {
         RunMeter { until: until.map(str::to_owned), ..RunMeter::default() }
     }
 
-    fn slice_ended(&mut self, ts: u64, name: &[u8]) {
+    fn slice_ended(&mut self, ts: Timestamp, name: &[u8]) {
         let Some(until) = &self.until else { return };
         if self.named_ends.len() < MAX_NAMED_ENDS && String::from_utf8_lossy(name).contains(until.as_str()) {
             self.named_ends.push(ts);
@@ -249,7 +250,7 @@ impl TrackSink for RunMeter {
         Some(&mut self.finder)
     }
 
-    fn begin(&mut self, at: Task, _: u64, _: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, at: Task, _: Timestamp, _: &[u8]) -> io::Result<()> {
         self.slices.entry(at.tid).or_default().push(0);
         Ok(())
     }
@@ -320,7 +321,7 @@ impl TrackSink for RunMeter {
         self.run.stages = staged;
         self.run.part = staged.map_or(MeasuredPart::Recording, |_| MeasuredPart::MainThread);
         self.run.extent = staged.or(all);
-        self.run.total_ns = self.run.extent.map_or(0, |(from, to)| to.saturating_sub(from));
+        self.run.total_ns = self.run.extent.map_or(0, |(from, to)| to.since(from));
         let of_main = main.and_then(|tid| self.stages.remove(&tid)).unwrap_or_default();
         let states = main.and_then(|tid| self.states.remove(&tid)).unwrap_or_default();
         let states = states.into_iter().map(|(name, measure)| (name.to_owned(), measure)).collect();

@@ -1,6 +1,7 @@
 //! Launches and frames of written-out timelines. Times are µs in the texts, and ns in what is found.
 
 use super::*;
+use crate::clock::Timestamp;
 use crate::formats::{Order, Sink, ftrace_text};
 use crate::ids::{Pid, Tid};
 use crate::tracks::{TrackBuilder, TrackObserver};
@@ -116,7 +117,7 @@ type Short<'a> = (&'a str, Option<LaunchType>, u64, Option<u64>, Option<Cut>);
 
 fn short(launch: &Launch) -> Short<'_> {
     let us = |ns: u64| ns / 1_000;
-    (&launch.package, launch.launch_type, us(launch.begin), launch.duration().map(us), launch.cut)
+    (&launch.package, launch.launch_type, us(launch.begin.0), launch.duration().map(us), launch.cut)
 }
 
 fn shorts(measured: &Measured) -> Vec<Short<'_>> {
@@ -170,7 +171,7 @@ fn a_cancelled_launch_is_none_and_neither_is_one_in_the_same_process() {
     timeline.instant(410, "launchingActivity#2:completed-same-process:com.example");
     let measured = timeline.measured();
     assert_eq!(measured.launches, []);
-    let cancelled: Vec<_> = measured.cancelled.iter().map(|launch| (launch.begin, launch.end)).collect();
+    let cancelled: Vec<_> = measured.cancelled.iter().map(|launch| (launch.begin.0, launch.end.0)).collect();
     assert_eq!(cancelled, [(100_000, 200_000), (300_000, 400_000)]);
 }
 
@@ -310,7 +311,7 @@ fn the_release_of_the_recording_decides_between_rules_whose_markers_are_there() 
         timeline.instant(1_110, "launchingActivity#1:completed:com.example");
         timeline
     };
-    let rule = |sdk| both().measured_of(sdk).launches.iter().map(|l| (l.rule, l.begin)).collect::<Vec<_>>();
+    let rule = |sdk| both().measured_of(sdk).launches.iter().map(|l| (l.rule, l.begin.0)).collect::<Vec<_>>();
     assert_eq!(rule(None), [(Rule::Android12, 1_005_000)]);
     assert_eq!(rule(Some(34)), [(Rule::Android12, 1_005_000)]);
     assert_eq!(rule(Some(31)), [(Rule::Android10, 1_000_000)]);
@@ -343,7 +344,7 @@ fn frames_without_numbers_are_joined_by_their_order() {
     timeline.main(APP, 300..310, "Choreographer#doFrame");
     let frames = timeline.measured().frames;
     let found: Vec<_> =
-        frames.iter().map(|f| (f.id, f.begin, f.duration(), f.cpu_ns, f.duration_cpu_ns)).collect();
+        frames.iter().map(|f| (f.id, f.begin.0, f.duration(), f.cpu_ns, f.duration_cpu_ns)).collect();
     assert_eq!(found, [(None, 100_000, 30_000, 30_000, 30_000), (None, 200_000, 40_000, 35_000, 20_000)]);
     assert!(frames.iter().all(|frame| frame.overrun().is_none() && frame.package == "com.example"));
 }
@@ -357,7 +358,7 @@ fn frames_with_numbers_are_joined_across_processes_and_in_any_order() {
     timeline.on(render(APP), APP, 125..140, "DrawFrames 1").on(render(APP), APP, 141..150, "DrawFrames 2");
     timeline.on(render(OTHER), OTHER, 106..109, "DrawFrames 1");
     let frames = timeline.measured().frames;
-    let found: Vec<_> = frames.iter().map(|f| (f.pid, f.id, f.begin, f.end)).collect();
+    let found: Vec<_> = frames.iter().map(|f| (f.pid, f.id, f.begin.0, f.end.0)).collect();
     let expected = [
         (APP, Some(1), 100_000, 140_000),
         (OTHER, Some(1), 100_000, 109_000),
@@ -389,7 +390,8 @@ fn without_frame_timeline_the_period_of_vsync_is_the_deadline_at_120_hz_and_then
     // 10 ms are short enough at 60 Hz.
     timeline.frame(APP, [112_001, 116_000, 122_000], " 3");
     let frames = timeline.measured().frames;
-    let found: Vec<_> = frames.iter().map(|f| (f.expected_end, f.overrun(), f.is_janky())).collect();
+    let found: Vec<_> =
+        frames.iter().map(|f| (f.expected_end.map(|end| end.0), f.overrun(), f.is_janky())).collect();
     let expected = [
         (Some(40_000_000), Some(2_000_000), true),
         (Some(56_000_000), Some(-1_000_000), false),
@@ -421,12 +423,12 @@ fn without_the_system_server_a_warm_and_a_hot_launch_begin_with_the_activity() {
 fn what_is_kept_does_not_grow_with_other_markers() {
     let mut finder = Finder::default();
     let at = crate::tracks::Task { tid: APP.main_thread(), tgid: Some(APP) };
-    finder.begin(at, 0, b"bindApplication");
+    finder.begin(at, Timestamp(0), b"bindApplication");
     for number in 0..100_000u64 {
         let name = format!("inflate {number}");
-        let span = crate::tracks::Span { start: number, end: number + 1, open: false };
+        let span = crate::tracks::Span { start: Timestamp(number), end: Timestamp(number + 1), open: false };
         for name in [name.as_bytes(), b"inflate", b"measure"] {
-            finder.begin(at, number, name);
+            finder.begin(at, Timestamp(number), name);
             finder.end(at, span, name);
         }
     }
@@ -465,7 +467,14 @@ fn a_launch_and_a_frame_on_tracks_of_their_own_are_found() {
         builder.track(&track).unwrap();
     }
     let mut event = |ts: u64, track: u32, kind: TrackEventKind<'_>| {
-        let event = TrackEvent { ts, track: TrackId(track), kind, thread_ns: None, flows: &[], args: &[] };
+        let event = TrackEvent {
+            ts: Timestamp(ts),
+            track: TrackId(track),
+            kind,
+            thread_ns: None,
+            flows: &[],
+            args: &[],
+        };
         builder.track_event(&event).unwrap();
     };
     event(100, 0, TrackEventKind::Begin { name: b"launchingActivity#1" });
@@ -483,8 +492,8 @@ fn a_launch_and_a_frame_on_tracks_of_their_own_are_found() {
     let measured = std::mem::take(&mut builder.sink().measured);
     let [launch] = &measured.launches[..] else { panic!("{:?}", measured.launches) };
     assert_eq!((launch.package.as_str(), launch.launch_type, launch.cut), ("com.example", HOT, None));
-    assert_eq!((launch.begin, launch.duration(), launch.ttid), (100, Some(50), Some(60)));
+    assert_eq!((launch.begin, launch.duration(), launch.ttid), (Timestamp(100), Some(50), Some(60)));
     assert_eq!((launch.pid, launch.render_tid), (Some(APP), Some(render(APP))));
     let [frame] = &measured.frames[..] else { panic!("{:?}", measured.frames) };
-    assert_eq!((frame.id, frame.begin, frame.end), (Some(9), 130, 160));
+    assert_eq!((frame.id, frame.begin, frame.end), (Some(9), Timestamp(130), Timestamp(160)));
 }

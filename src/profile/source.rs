@@ -275,7 +275,7 @@ impl SampleProfile {
             sums: sorted,
             in_order: sums.in_order.unwrap_or_default(),
             samples: sums.samples,
-            end_ns: sums.end,
+            end_ns: sums.end_ns,
             event,
             weight,
         })

@@ -7,6 +7,7 @@ use parquet::data_type::ByteArray;
 
 use super::schema::{ColumnKind, TableColumn, TableSchema};
 
+use crate::clock::Timestamp;
 use crate::ids::{Cpu, Pid, Tid};
 
 /// One value of a row.
@@ -62,7 +63,14 @@ impl From<Cpu> for Cell<'_> {
     }
 }
 
-/// Times and counts: those beyond 2^63 − 1 become that.
+/// The ns: those beyond 2^63 − 1 become that.
+impl From<Timestamp> for Cell<'_> {
+    fn from(value: Timestamp) -> Self {
+        value.0.into()
+    }
+}
+
+/// Lengths and counts: those beyond 2^63 − 1 become that.
 impl From<u64> for Cell<'_> {
     fn from(value: u64) -> Self {
         Cell::Int(i64::try_from(value).unwrap_or(i64::MAX))

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::rows::{Cell, Rows};
 use super::schema::{TABLES, TableId};
 use super::table_file::PartFiles;
+use crate::clock::Timestamp;
 
 /// The most memory that the rows of a trace take, bytes. What is more goes into files of the trace's own.
 const MAX_BYTES: usize = 20 << 20;
@@ -33,8 +34,8 @@ pub struct TraceRows {
     rows: Vec<Rows>,
     /// The rows of each table that are not in memory any more.
     written: Vec<u64>,
-    /// When the trace begins, ns of its clock, where that is known before its end.
-    start: Option<u64>,
+    /// When the trace begins, in its clock, where that is known before its end.
+    start: Option<Timestamp>,
     /// Where the trace's own files are made, if it needs some.
     scratch_parent: PathBuf,
     files: Option<PartFiles>,
@@ -43,9 +44,9 @@ pub struct TraceRows {
 
 impl TraceRows {
     /// No rows yet. The rows of a trace that is too large for memory go into files in a new directory in
-    /// `scratch_parent`. Without `start`, the beginning of the trace in ns of its clock, such a trace ends
+    /// `scratch_parent`. Without `start`, the beginning of the trace in its clock, such a trace ends
     /// with [`StartUnknown`].
-    pub fn new(trace_id: &str, start: Option<u64>, scratch_parent: &Path) -> TraceRows {
+    pub fn new(trace_id: &str, start: Option<Timestamp>, scratch_parent: &Path) -> TraceRows {
         TraceRows {
             trace_id: trace_id.to_owned(),
             rows: TABLES.iter().map(Rows::new).collect(),
@@ -73,8 +74,8 @@ impl TraceRows {
         Ok(())
     }
 
-    /// Says that the trace begins at `start`, ns of its clock.
-    pub fn set_start(&mut self, start: u64) {
+    /// Says that the trace begins at `start` of its clock.
+    pub fn set_start(&mut self, start: Timestamp) {
         self.start = Some(start);
     }
 
@@ -99,11 +100,11 @@ impl TraceRows {
         Ok(())
     }
 
-    fn write_to(&mut self, files: &mut PartFiles, start: u64) -> io::Result<()> {
+    fn write_to(&mut self, files: &mut PartFiles, start: Timestamp) -> io::Result<()> {
         for (rows, written) in self.rows.iter_mut().zip(&mut self.written) {
             let empty = Rows::new(rows.table());
             let mut whole = std::mem::replace(rows, empty);
-            whole.set_relative_times(i64::try_from(start).unwrap_or(i64::MAX));
+            whole.set_relative_times(i64::try_from(start.0).unwrap_or(i64::MAX));
             whole.sort();
             *written += whole.len() as u64;
             files.add(&whole)?;
@@ -118,7 +119,7 @@ impl TraceRows {
     /// The system's error.
     pub fn finish(&mut self) -> io::Result<Option<PartFiles>> {
         let Some(mut files) = self.files.take() else { return Ok(None) };
-        self.write_to(&mut files, self.start.unwrap_or(0))?;
+        self.write_to(&mut files, self.start.unwrap_or_default())?;
         Ok(Some(files))
     }
 
@@ -127,7 +128,7 @@ impl TraceRows {
     /// # Errors
     /// The system's error.
     pub fn write_to_part(mut self, part: &mut PartFiles) -> io::Result<()> {
-        let start = self.start.unwrap_or(0);
+        let start = self.start.unwrap_or_default();
         self.write_to(part, start)
     }
 }

@@ -47,20 +47,20 @@ impl DuplicateFilter {
 
     /// Remembers an event of the current recording. The event's time is in the timeline's clock.
     pub fn remember(&mut self, event: &Event<'_>, event_type: &EventType) {
-        let half = usize::from(event.ts % 1_000 >= 500);
-        self.current.entry(key(event.ts / 1_000, event, event_type)).or_default()[half] += 1;
+        let half = usize::from(event.ts.0 % 1_000 >= 500);
+        self.current.entry(key(event.ts.0 / 1_000, event, event_type)).or_default()[half] += 1;
     }
 
     /// Whether an earlier recording holds this event, and the current recording did not have it yet. The
     /// event's time is in the timeline's clock. Text recordings cut or round their times to µs, so events
     /// at the cut time and at the rounded time are both looked for.
     pub fn is_duplicate(&mut self, event: &Event<'_>, event_type: &EventType) -> bool {
-        let micros = event.ts / 1_000;
+        let micros = event.ts.0 / 1_000;
         let own_key = key(micros, event, event_type);
         self.take(own_key, 0)
             || self.take(own_key, 1)
             || (micros > 0
-                && event.ts.is_multiple_of(1_000)
+                && event.ts.0.is_multiple_of(1_000)
                 && self.take(key(micros - 1, event, event_type), 1))
     }
 

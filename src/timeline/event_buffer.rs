@@ -4,6 +4,7 @@
 use std::io;
 
 use super::sink::{Edge, TimelineSink};
+use crate::clock::Timestamp;
 use crate::formats::samples::Sample;
 use crate::formats::{Event, EventType, OwnedEvents, OwnedTrackEvent, Sink};
 
@@ -79,7 +80,7 @@ impl TimelineBuffer {
 
     /// Pushes everything whose time is `ts` or earlier.
     #[inline]
-    pub fn push_until(&mut self, ts: u64, out: &mut dyn TimelineSink) -> io::Result<()> {
+    pub fn push_until(&mut self, ts: Timestamp, out: &mut dyn TimelineSink) -> io::Result<()> {
         let is_empty = self.edges.is_empty()
             && self.recordings.is_empty()
             && self.track_events.is_empty()
@@ -87,9 +88,10 @@ impl TimelineBuffer {
         if is_empty { Ok(()) } else { self.push_some_until(ts, out) }
     }
 
-    fn push_some_until(&mut self, ts: u64, out: &mut dyn TimelineSink) -> io::Result<()> {
+    fn push_some_until(&mut self, ts: Timestamp, out: &mut dyn TimelineSink) -> io::Result<()> {
         loop {
-            let next = self.recordings.iter_mut().min_by_key(|events| events.next_ts().unwrap_or(u64::MAX));
+            let next =
+                self.recordings.iter_mut().min_by_key(|events| events.next_ts().unwrap_or(Timestamp::MAX));
             let Some((next, next_ts)) = next.and_then(|next| next.next_ts().map(|ts| (next, ts))) else {
                 break;
             };
@@ -107,7 +109,7 @@ impl TimelineBuffer {
 
 /// Pushes the samples whose time is `ts` or earlier.
 fn push_samples_until(
-    ts: u64,
+    ts: Timestamp,
     samples: &mut Vec<(u32, Sample)>,
     out: &mut dyn TimelineSink,
 ) -> io::Result<()> {
@@ -119,7 +121,7 @@ fn push_samples_until(
 
 /// Pushes the edges, and then the track events, whose time is `ts` or earlier.
 fn push_tracks_until(
-    ts: u64,
+    ts: Timestamp,
     edges: &mut Vec<(u32, Edge)>,
     track_events: &mut Vec<OwnedTrackEvent>,
     out: &mut dyn TimelineSink,
@@ -168,8 +170,8 @@ impl EventBuffer {
         self.order.reverse();
     }
 
-    /// The time of the next event, ns of the timeline.
-    fn next_ts(&self) -> Option<u64> {
+    /// The time of the next event, in the timeline's clock.
+    fn next_ts(&self) -> Option<Timestamp> {
         self.order.last().map(|event| self.events.place(event.number).0)
     }
 
@@ -194,7 +196,7 @@ mod tests {
     impl Sink for TextLog {
         fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
             let text = event.text(kind, 0).unwrap_or(b"none");
-            self.0.push((event.ts, event.kind.0, String::from_utf8_lossy(text).into_owned()));
+            self.0.push((event.ts.0, event.kind.0, String::from_utf8_lossy(text).into_owned()));
             Ok(())
         }
     }
@@ -220,7 +222,7 @@ mod tests {
             times.push(ts);
             buffer.pop(&mut log).unwrap();
         }
-        assert_eq!(times, [10, 20, 30]);
+        assert_eq!(times, [10, 20, 30].map(Timestamp));
         let texts: Vec<_> = log.0.iter().map(|(ts, kind, text)| (*ts, *kind, text.as_str())).collect();
         assert_eq!(texts, [(10, 0, "first"), (20, 0, "raw"), (30, 5, "third")]);
     }

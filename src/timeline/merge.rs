@@ -21,7 +21,7 @@ use super::recording_pass::{EvidencePass, RecordingInput, Timeline};
 use super::sample_pass::PlacedSamples;
 use super::sink::TimelineSink;
 use super::summary::{InputSummary, MergeSummary, Verdict};
-use crate::clock::{Clock, Snapshots};
+use crate::clock::{Clock, Snapshots, Timestamp};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::input::Input;
 use crate::formats::samples::{CountOnly, SampleRecording, SampleTables};
@@ -276,7 +276,7 @@ fn push_all(
     if let Some(first) = recordings.first() {
         timeline.push_recording(first, false, false)?;
     }
-    timeline.push_buffered_until(u64::MAX)?;
+    timeline.push_buffered_until(Timestamp::MAX)?;
     if edges_in_order {
         return Ok(());
     }

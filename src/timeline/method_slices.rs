@@ -8,6 +8,7 @@ use super::align::placement::Placement;
 use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
 use super::summary::{DataCounts, DataKind};
 use crate::art::{Action, ClockMode};
+use crate::clock::Timestamp;
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Record};
 use crate::progress::Pass;
@@ -22,10 +23,10 @@ pub struct MethodCounts {
     pub enters: u64,
     /// Irregularities of the calls, such as exits without an enter.
     pub problems: CallAnomalies,
-    /// Earliest edge, ns of the timeline.
-    pub first: Option<u64>,
-    /// Latest edge, ns of the timeline.
-    pub last: Option<u64>,
+    /// Time of the earliest edge, in the timeline's clock.
+    pub first: Option<Timestamp>,
+    /// Time of the latest edge, in the timeline's clock.
+    pub last: Option<Timestamp>,
     /// How much of each kind of data was pushed.
     pub contents: DataCounts,
 }
@@ -121,7 +122,7 @@ pub fn push(
     next_ids: &mut NextIds,
     out: &mut dyn TimelineSink,
 ) -> io::Result<MethodCounts> {
-    let nothing = Edge { ts: 0, cpu: None, method: MethodId(0), kind: EdgeKind::Exit };
+    let nothing = Edge { ts: Timestamp::MIN, cpu: None, method: MethodId(0), kind: EdgeKind::Exit };
     let new = || OpenThread {
         declared: false,
         open: OpenCalls::new(),
@@ -273,10 +274,10 @@ impl EdgePusher<'_, '_, '_> {
     }
 }
 
-/// Whether a time in ns is not a whole number of µs.
+/// Whether a time is not a whole number of µs.
 #[inline(always)]
-fn is_finer(ts: u64) -> bool {
-    !ts.is_multiple_of(1_000)
+fn is_finer(ts: Timestamp) -> bool {
+    !ts.0.is_multiple_of(1_000)
 }
 
 #[cfg(test)]
@@ -304,7 +305,7 @@ mod tests {
             Ok(())
         }
         fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
-            self.edges.extend(edges.iter().map(|e| (thread, e.ts, e.method.0, e.kind)));
+            self.edges.extend(edges.iter().map(|e| (thread, e.ts.0, e.method.0, e.kind)));
             Ok(())
         }
         fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {

@@ -16,6 +16,7 @@ use super::method_slices::{self, MethodCounts};
 use super::sink::{Edge, TimelineAdapter, TimelineSink, Unannounced};
 use super::summary::{DataKind, MergeSummary, Verdict};
 use super::track_pass::{NextNumbers, TrackOutput, TrackPass};
+use crate::clock::Timestamp;
 use crate::formats::art_method::MethodTrace;
 use crate::formats::samples::PACKETS_OF_SAMPLES;
 use crate::formats::{
@@ -241,7 +242,7 @@ impl<'o> Timeline<'o> {
 
     /// Pushes everything buffered whose time is `ts` or earlier.
     #[inline]
-    pub fn push_buffered_until(&mut self, ts: u64) -> io::Result<()> {
+    pub fn push_buffered_until(&mut self, ts: Timestamp) -> io::Result<()> {
         self.buffer.push_until(ts, self.out)
     }
 
@@ -345,7 +346,7 @@ impl<'o> Timeline<'o> {
             sum.gaps += count.gaps;
         }
         total.track_events.add(report.track_events);
-        let moved = |ts: Option<u64>| ts.map(|t| t.saturating_add_signed(offset_ns));
+        let moved = |ts: Option<Timestamp>| ts.map(|t| t.saturating_add_signed(offset_ns));
         total.cover_range(moved(report.first_ts), moved(report.last_ts));
         self.add_problems(input.index, report);
     }
@@ -365,7 +366,7 @@ impl<'o> Timeline<'o> {
         summary.header = trace.header().described();
         summary.verdict = finding.verdict;
         summary.why = finding.basis.clone().into();
-        summary.offset_ns = placement.time(0, 0, placement.start).wrapping_sub(placement.start) as i64;
+        summary.offset_ns = placement.time(0, 0, placement.start).wrapping_since(placement.start);
         summary.residual_median_ns = finding.median;
         summary.residual_p99_ns = finding.p99;
         summary.explain = finding.trials.clone();

@@ -8,6 +8,7 @@ use super::align::clock_map::ClockMap;
 use super::align::placement::Finding;
 use super::recording_pass::Timeline;
 use super::summary::DataKind;
+use crate::clock::Timestamp;
 use crate::formats::ThreadInfo;
 use crate::formats::samples::{Sample, SampleReading, SampleRecording, SampleSink, SampleTables};
 
@@ -76,7 +77,7 @@ impl Timeline<'_> {
     fn add_samples(&mut self, placed: &PlacedSamples<'_>, reading: SampleReading, count: u64) {
         let map = &placed.map;
         let report = reading.report;
-        let offset_ns = map.offset_at(report.first_ts.unwrap_or(0));
+        let offset_ns = map.offset_at(report.first_ts.unwrap_or_default());
         let summary = &mut self.summary.inputs[placed.index];
         summary.samples = count;
         if let Some(finding) = &placed.finding {
@@ -92,7 +93,7 @@ impl Timeline<'_> {
         self.summary.contents.add(DataKind::Samples, count);
         let total = &mut self.summary.report;
         total.lost_anywhere = total.lost_anywhere.saturating_add(report.lost_anywhere);
-        let moved = |ts: Option<u64>| ts.map(|ts| map.map(ts));
+        let moved = |ts: Option<Timestamp>| ts.map(|ts| map.map(ts));
         total.cover_range(moved(report.first_ts), moved(report.last_ts));
         self.add_problems(placed.index, report);
     }

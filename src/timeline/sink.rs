@@ -4,13 +4,14 @@
 //! The order of calls: [`Sink::head`] once; then, as they come, `event_type`, `thread`, `process`, `event`,
 //! `lost`, [`TimelineSink::method`], [`TimelineSink::method_thread`], [`TimelineSink::edges`],
 //! [`TimelineSink::sample_set`] and [`TimelineSink::sample`]; at the end [`TimelineSink::finish`] once. All
-//! times are ns in [`Head::clock`](crate::formats::Head::clock).
+//! times are in [`Head::clock`](crate::formats::Head::clock).
 
 use std::io;
 use std::sync::Arc;
 
 use super::align::placement::IdentityDoubt;
 use super::summary::{DataCounts, MergeSummary};
+use crate::clock::Timestamp;
 use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{Order, Sink, SinkAdapter};
 use crate::ids::{Pid, Tid};
@@ -80,8 +81,8 @@ pub enum EdgeKind {
 /// One edge of a method slice: a method begins or ends on a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// Time of the edge, ns in the timeline's clock.
-    pub ts: u64,
+    /// Time of the edge, in the timeline's clock.
+    pub ts: Timestamp,
     /// The thread's CPU time since its first record, ns; `None` where the trace has no such clock.
     pub cpu: Option<u64>,
     /// The method that begins or ends.
@@ -379,7 +380,7 @@ mod tests {
         sink.method_thread(&thread)?;
         sink.edges(0, &[])?;
         sink.sample_set(0, &Arc::default())?;
-        sink.sample(0, &Sample { time: 1, thread: 0, event: 0, stack: 0, cpu: None, period: 1 })?;
+        sink.sample(0, &Sample { time: Timestamp(1), thread: 0, event: 0, stack: 0, cpu: None, period: 1 })?;
         sink.finish(&MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default()))
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::align::reason::{PlaceReason, Trial};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::ReadReport;
 use crate::formats::ScreenVideo;
 use crate::formats::art_method::CallAnomalies;
@@ -210,15 +210,15 @@ impl Verdict {
     }
 }
 
-/// A part of a timeline, ns of the timeline's clock.
+/// A part of a timeline, in the timeline's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Window {
     /// Where the whole timeline begins.
-    pub start: u64,
+    pub start: Timestamp,
     /// Where the part begins.
-    pub from: u64,
+    pub from: Timestamp,
     /// Where the part ends.
-    pub to: u64,
+    pub to: Timestamp,
 }
 
 /// The summary of one input.

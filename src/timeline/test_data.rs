@@ -1,5 +1,6 @@
 //! Inputs of the unit tests, built by hand and not by the product's own writers.
 
+use crate::clock::Timestamp;
 use crate::formats::{Event, EventType, EventTypeId, Field, FieldType, Payload, Value};
 use crate::ids::{Cpu, Tid};
 
@@ -35,9 +36,9 @@ pub(super) fn print_type() -> EventType {
 }
 
 /// An event of the first type, which has these values, on CPU 0 by thread 7.
-pub(super) fn first_type_event<'a>(ts: u64, values: &'a [Value<'a>]) -> Event<'a> {
+pub(super) fn first_type_event<'a>(ns: u64, values: &'a [Value<'a>]) -> Event<'a> {
     Event {
-        ts,
+        ts: Timestamp(ns),
         cpu: Cpu(0),
         tid: Tid(7),
         kind: EventTypeId(0),

@@ -6,6 +6,7 @@ use std::io;
 
 use super::method_slices::NextIds;
 use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink, Unannounced};
+use crate::clock::Timestamp;
 use crate::formats::{Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner};
 
 /// The next numbers of tracks, methods and method threads: all inputs share one numbering.
@@ -31,8 +32,8 @@ pub struct TrackPass {
     /// By the track's number in its recording.
     targets: Vec<TrackTarget>,
     methods: HashMap<Vec<u8>, MethodId>,
-    /// The time of the latest event, ns of the timeline.
-    last_ts: u64,
+    /// The time of the latest event, in the timeline's clock.
+    last_ts: Timestamp,
     /// Method calls that have begun.
     pub method_calls: u64,
     /// Arguments of events that stay events of a track.

@@ -8,6 +8,7 @@ use super::{
     Arrow, AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod, OwnTrack,
     Span, TakenSample, Task, Tasks, ThreadState, TrackSink,
 };
+use crate::clock::Timestamp;
 use crate::formats::samples::SampleTables;
 use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame};
 use crate::ftrace::print_fmt::Symbolizer;
@@ -37,7 +38,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.head(head);
     }
 
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         self.first.begin(at, ts, name)?;
         self.second.begin(at, ts, name)
     }
@@ -52,7 +53,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.async_edge(names, pid, slice)
     }
 
-    fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, names: &Tasks, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         self.first.instant(names, at, ts, name)?;
         self.second.instant(names, at, ts, name)
     }
@@ -95,7 +96,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.first.wants_markers_alone() && self.second.wants_markers_alone()
     }
 
-    fn run_begin(&mut self, tid: Tid, ts: u64) {
+    fn run_begin(&mut self, tid: Tid, ts: Timestamp) {
         self.first.run_begin(tid, ts);
         self.second.run_begin(tid, ts);
     }
@@ -115,7 +116,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.arrow(arrow)
     }
 
-    fn irq_begin(&mut self, cpu: Cpu, ts: u64, name: &str) -> io::Result<()> {
+    fn irq_begin(&mut self, cpu: Cpu, ts: Timestamp, name: &str) -> io::Result<()> {
         self.first.irq_begin(cpu, ts, name)?;
         self.second.irq_begin(cpu, ts, name)
     }
@@ -140,7 +141,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         at: &MethodThread,
         stack: &[OpenMethod],
         methods: &[MethodLabel],
-        until: u64,
+        until: Timestamp,
     ) -> io::Result<()> {
         self.first.stack(at, stack, methods, until)?;
         self.second.stack(at, stack, methods, until)
@@ -156,7 +157,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.sample(names, taken)
     }
 
-    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn track_begin(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         self.first.track_begin(track, ts, name)?;
         self.second.track_begin(track, ts, name)
     }
@@ -166,12 +167,12 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.track_slice(track, span, name, depth)
     }
 
-    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn track_instant(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         self.first.track_instant(track, ts, name)?;
         self.second.track_instant(track, ts, name)
     }
 
-    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+    fn track_counter(&mut self, track: &OwnTrack, ts: Timestamp, value: CounterValue) -> io::Result<()> {
         self.first.track_counter(track, ts, value)?;
         self.second.track_counter(track, ts, value)
     }
@@ -187,7 +188,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.frame(names, track, span, frame)
     }
 
-    fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
+    fn track_flow(&mut self, track: &OwnTrack, ts: Timestamp, flow: Flow) -> io::Result<()> {
         self.first.track_flow(track, ts, flow)?;
         self.second.track_flow(track, ts, flow)
     }
@@ -197,7 +198,7 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.other(names, at, event, kind)
     }
 
-    fn lost(&mut self, cpu: Cpu, ts: u64, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, ts: Timestamp, count: Option<u64>) -> io::Result<()> {
         self.first.lost(cpu, ts, count)?;
         self.second.lost(cpu, ts, count)
     }

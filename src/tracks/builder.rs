@@ -14,6 +14,7 @@ use super::sink::{
     OwnTrack, Span, TakenSample, ThreadState, TrackArgs, TrackSink,
 };
 use super::thread_names::{AppPackage, Tasks};
+use crate::clock::Timestamp;
 use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, Sink, ThreadInfo, Track,
@@ -30,15 +31,15 @@ use crate::timeline::{
 /// The thread that has a CPU.
 pub(super) struct RunningTask {
     pub tid: Tid,
-    /// The time since which the thread has had the CPU, ns.
-    pub since: u64,
+    /// The time since which the thread has had the CPU.
+    pub since: Timestamp,
     pub prio: i64,
 }
 
-/// The state of a thread since the time `since`, ns.
+/// The state of a thread since the time `since`.
 pub(super) struct OpenState {
     pub state: TaskState,
-    pub since: u64,
+    pub since: Timestamp,
     /// The CPU on which the thread runs.
     pub cpu: Option<Cpu>,
     /// The uninterruptible sleep before this state: `sched_blocked_reason` comes after its end.
@@ -47,7 +48,7 @@ pub(super) struct OpenState {
 
 impl OpenState {
     /// The states that have not been passed on, as if the last one ended at `end`.
-    pub fn until(&self, end: u64) -> Vec<ThreadState> {
+    pub fn until(&self, end: Timestamp) -> Vec<ThreadState> {
         let mut states: Vec<ThreadState> = self.sleep_before.into_iter().collect();
         if end > self.since && self.state != TaskState::Dead {
             let span = Span { start: self.since, end, open: true };
@@ -67,15 +68,15 @@ pub(crate) struct OpenTimes<'a> {
 }
 
 impl OpenTimes<'_> {
-    /// The thread that has each CPU, and since when, ns.
-    pub fn running(&self) -> impl Iterator<Item = (Cpu, Tid, u64)> {
+    /// The thread that has each CPU, and since when.
+    pub fn running(&self) -> impl Iterator<Item = (Cpu, Tid, Timestamp)> {
         let threads = self.cpus.iter().filter(|(_, task)| task.tid.is_thread());
         threads.map(|(cpu, task)| (*cpu, task.tid, task.since))
     }
 
     /// The states of a thread that have not been passed on, as if the last one ended at `end`. One before it
     /// may wait for the reason of its sleep.
-    pub fn states(&self, tid: Tid, end: u64) -> Vec<ThreadState> {
+    pub fn states(&self, tid: Tid, end: Timestamp) -> Vec<ThreadState> {
         self.states.get(&tid).map_or_else(Vec::new, |open| open.until(end))
     }
 }
@@ -87,13 +88,13 @@ pub(super) type MethodStack = (MethodThread, Vec<OpenMethod>);
 #[derive(Debug, Default)]
 pub(super) struct OpenSlices {
     /// The time of the begin, and where the name begins in `names`.
-    pub slices: Vec<(u64, usize)>,
+    pub slices: Vec<(Timestamp, usize)>,
     /// The names, one behind the other.
     pub names: Vec<u8>,
 }
 
 impl OpenSlices {
-    pub fn begin(&mut self, ts: u64, name: &[u8]) {
+    pub fn begin(&mut self, ts: Timestamp, name: &[u8]) {
         self.slices.push((ts, self.names.len()));
         self.names.extend_from_slice(name);
     }
@@ -121,16 +122,16 @@ pub(crate) struct TrackBuilder<S> {
     /// Open slices by thread.
     pub(super) slices: FxHashMap<Tid, OpenSlices>,
     /// The begin of each open asynchronous slice, by process, track (or name) and cookie.
-    pub(super) asyncs: HashMap<(Pid, Vec<u8>, i64), u64>,
+    pub(super) asyncs: HashMap<(Pid, Vec<u8>, i64), Timestamp>,
     pub(super) cpus: BTreeMap<Cpu, RunningTask>,
     /// The state of each thread.
     pub(super) states: HashMap<Tid, OpenState>,
     /// The time and the sender of each binder transaction that nobody has received yet, by its number.
-    pub(super) binder_sent: HashMap<i64, (u64, Tid)>,
+    pub(super) binder_sent: HashMap<i64, (Timestamp, Tid)>,
     /// By CPU: the time of the last event, and the counts of the losses behind it.
-    pub(super) cpu_losses: BTreeMap<Cpu, (u64, Vec<Option<u64>>)>,
+    pub(super) cpu_losses: BTreeMap<Cpu, (Timestamp, Vec<Option<u64>>)>,
     /// Open interrupts by CPU: the time of the begin, and the name.
-    pub(super) irqs: HashMap<Cpu, Vec<(u64, String)>>,
+    pub(super) irqs: HashMap<Cpu, Vec<(Timestamp, String)>>,
     /// Indexed by method id.
     pub(super) methods: Vec<MethodLabel>,
     /// By [`MethodThread::index`].
@@ -141,7 +142,7 @@ pub(crate) struct TrackBuilder<S> {
     pub(super) own_tracks: Vec<OwnTrack>,
     /// Frames whose end is not known.
     pub(super) open_frames: Vec<OwnedTrackEvent>,
-    pub(super) last_ts: u64,
+    pub(super) last_ts: Timestamp,
     /// Ends of slices and interrupts whose begin was not recorded.
     pub(super) unmatched_ends: u64,
 }
@@ -165,7 +166,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             sample_sets: Vec::new(),
             own_tracks: Vec::new(),
             open_frames: Vec::new(),
-            last_ts: 0,
+            last_ts: Timestamp::MIN,
             unmatched_ends: 0,
         }
     }
@@ -184,7 +185,7 @@ const MAX_OPEN_FOLLOWED: usize = 500;
 /// A timeline that goes on.
 impl<S: TrackSink> TrackBuilder<S> {
     /// Ends at `end` everything that is open.
-    pub fn close(&mut self, end: u64) -> io::Result<()> {
+    pub fn close(&mut self, end: Timestamp) -> io::Result<()> {
         self.close_losses(end)?;
         self.close_slices(end)?;
         self.close_track_slices(end)?;
@@ -193,8 +194,8 @@ impl<S: TrackSink> TrackBuilder<S> {
         self.close_interrupts(end)
     }
 
-    /// The time of the last event, ns.
-    pub fn last_ts(&self) -> u64 {
+    /// The time of the last event.
+    pub fn last_ts(&self) -> Timestamp {
         self.last_ts
     }
 
@@ -210,7 +211,9 @@ impl<S: TrackSink> TrackBuilder<S> {
             open.drain(..surplus);
             forgotten += surplus as u64;
         }
-        forgotten += keep_latest(&mut self.slices, |open| open.slices.last().map_or(0, |(begin, _)| *begin));
+        forgotten += keep_latest(&mut self.slices, |open| {
+            open.slices.last().map_or(Timestamp::MIN, |(begin, _)| *begin)
+        });
         forgotten += keep_latest(&mut self.asyncs, |begin| *begin);
         forgotten += keep_latest(&mut self.states, |open| open.since);
         forgotten += keep_latest(&mut self.binder_sent, |(sent, _)| *sent);
@@ -227,13 +230,13 @@ impl<S: TrackSink> TrackBuilder<S> {
 /// Keeps the latest half of a map that has more than [`MAX_FOLLOWED`] entries. Returns how many are gone.
 fn keep_latest<K: Eq + std::hash::Hash, V, H: std::hash::BuildHasher>(
     map: &mut HashMap<K, V, H>,
-    ts: impl Fn(&V) -> u64,
+    ts: impl Fn(&V) -> Timestamp,
 ) -> u64 {
     let before = map.len();
     if before <= MAX_FOLLOWED {
         return 0;
     }
-    let mut times: Vec<u64> = map.values().map(&ts).collect();
+    let mut times: Vec<Timestamp> = map.values().map(&ts).collect();
     let (_, median, _) = times.select_nth_unstable(before / 2);
     let since = *median;
     let mut left = MAX_FOLLOWED;
@@ -493,7 +496,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     }
 
     /// Ends at `end` the interrupts that no event ended.
-    pub(super) fn close_interrupts(&mut self, end: u64) -> io::Result<()> {
+    pub(super) fn close_interrupts(&mut self, end: Timestamp) -> io::Result<()> {
         for (cpu, open) in std::mem::take(&mut self.irqs) {
             for (start, name) in open.into_iter().rev() {
                 self.sink.irq(cpu, &name, Span { start, end, open: true })?;
@@ -517,7 +520,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     }
 
     /// Ends at `end` the losses behind which a CPU has no event.
-    pub(super) fn close_losses(&mut self, end: u64) -> io::Result<()> {
+    pub(super) fn close_losses(&mut self, end: Timestamp) -> io::Result<()> {
         for (cpu, (last, counts)) in std::mem::take(&mut self.cpu_losses) {
             for count in counts {
                 self.sink.lost_between(cpu, Span { start: last, end, open: true }, count)?;
@@ -583,7 +586,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     }
 
     /// Ends at `end` the slices that no event ended.
-    pub(super) fn close_track_slices(&mut self, end: u64) -> io::Result<()> {
+    pub(super) fn close_track_slices(&mut self, end: Timestamp) -> io::Result<()> {
         for track in &mut self.own_tracks {
             while let Some(OpenOwnSlice { start, name, args }) = track.open.pop() {
                 track.args = args;
@@ -595,7 +598,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     }
 
     /// Passes on the frames whose end is not known. They end at `end`.
-    pub(super) fn close_frames(&mut self, end: u64) -> io::Result<()> {
+    pub(super) fn close_frames(&mut self, end: Timestamp) -> io::Result<()> {
         for open in std::mem::take(&mut self.open_frames) {
             open.with_event(|event| {
                 let TrackEventKind::Frame(frame) = event.kind else { return Ok(()) };

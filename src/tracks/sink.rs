@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::thread_names::{Task, Tasks};
+use crate::clock::Timestamp;
 use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackId, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
@@ -12,11 +13,11 @@ use crate::ftrace::task_state::TaskState;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::timeline::{MergeSummary, MethodId, MethodThread};
 
-/// A period of time, ns.
+/// A period of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub start: u64,
-    pub end: u64,
+    pub start: Timestamp,
+    pub end: Timestamp,
     /// Whether no end was recorded; `end` is then the end of the timeline.
     pub open: bool,
 }
@@ -29,7 +30,7 @@ pub(crate) enum CounterScope {
     System,
 }
 
-/// Receives the slices, states and counters of the tracks. Times are ns in the timeline's clock. `names` has
+/// Receives the slices, states and counters of the tracks. Times are in the timeline's clock. `names` has
 /// the names of threads and processes as far as they are known at that time.
 ///
 /// A call that only some sinks have a use for is ignored by default.
@@ -46,7 +47,7 @@ pub(crate) trait TrackSink {
         let _ = head;
     }
     /// A slice begins on a thread.
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let _ = (at, ts, name);
         Ok(())
     }
@@ -61,7 +62,7 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     /// An instant of a thread.
-    fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, names: &Tasks, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let _ = (names, at, ts, name);
         Ok(())
     }
@@ -98,7 +99,7 @@ pub(crate) trait TrackSink {
         false
     }
     /// A thread gets a CPU.
-    fn run_begin(&mut self, tid: Tid, ts: u64) {
+    fn run_begin(&mut self, tid: Tid, ts: Timestamp) {
         let _ = (tid, ts);
     }
     /// A thread had a CPU.
@@ -117,7 +118,7 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     /// A CPU begins to serve an interrupt.
-    fn irq_begin(&mut self, cpu: Cpu, ts: u64, name: &str) -> io::Result<()> {
+    fn irq_begin(&mut self, cpu: Cpu, ts: Timestamp, name: &str) -> io::Result<()> {
         let _ = (cpu, ts, name);
         Ok(())
     }
@@ -143,7 +144,7 @@ pub(crate) trait TrackSink {
         at: &MethodThread,
         stack: &[OpenMethod],
         methods: &[MethodLabel],
-        until: u64,
+        until: Timestamp,
     ) -> io::Result<()> {
         let _ = (at, stack, methods, until);
         Ok(())
@@ -159,7 +160,7 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     /// A slice begins on a program's own track.
-    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn track_begin(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let _ = (track, ts, name);
         Ok(())
     }
@@ -169,12 +170,12 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     /// An instant of a program's own track.
-    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn track_instant(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let _ = (track, ts, name);
         Ok(())
     }
     /// A value of a program's own counter.
-    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+    fn track_counter(&mut self, track: &OwnTrack, ts: Timestamp, value: CounterValue) -> io::Result<()> {
         let _ = (track, ts, value);
         Ok(())
     }
@@ -192,7 +193,7 @@ pub(crate) trait TrackSink {
     }
     /// A flow goes through the event of a track at `ts`. For a slice that has ended the call comes behind
     /// [`TrackSink::track_slice`].
-    fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
+    fn track_flow(&mut self, track: &OwnTrack, ts: Timestamp, flow: Flow) -> io::Result<()> {
         let _ = (track, ts, flow);
         Ok(())
     }
@@ -203,7 +204,7 @@ pub(crate) trait TrackSink {
     }
     /// Events of a CPU are missing after the time `ts`, the latest time so far; `count` is how many, where
     /// the kernel counted them.
-    fn lost(&mut self, cpu: Cpu, ts: u64, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, ts: Timestamp, count: Option<u64>) -> io::Result<()> {
         let _ = (cpu, ts, count);
         Ok(())
     }
@@ -223,23 +224,23 @@ pub(crate) trait TrackObserver {
     /// See [`TrackSink::head`].
     fn head(&mut self, head: &Head);
     /// See [`TrackSink::begin`].
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]);
+    fn begin(&mut self, at: Task, ts: Timestamp, name: &[u8]);
     /// See [`TrackSink::end`].
     fn end(&mut self, at: Task, span: Span, name: &[u8]);
     /// See [`TrackSink::async_edge`].
     fn async_edge(&mut self, pid: Pid, slice: &AsyncSlice<'_>);
     /// See [`TrackSink::instant`].
-    fn instant(&mut self, ts: u64, name: &[u8]);
+    fn instant(&mut self, ts: Timestamp, name: &[u8]);
     /// See [`TrackSink::counter`].
     fn counter(&mut self, at: &CounterSample<'_>);
     /// See [`TrackSink::frame`].
     fn frame(&mut self, span: Span, frame: &TimelineFrame<'_>);
     /// See [`TrackSink::track_begin`].
-    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]);
+    fn track_begin(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]);
     /// See [`TrackSink::track_slice`].
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8]);
     /// See [`TrackSink::track_instant`].
-    fn track_instant(&mut self, ts: u64, name: &[u8]);
+    fn track_instant(&mut self, ts: Timestamp, name: &[u8]);
 }
 
 /// A sink whose observer receives its calls first. Calls that no observer wants go to the sink directly.
@@ -267,7 +268,7 @@ impl<S: TrackSink> ObservedSink<S> {
         self.0.head(head);
     }
 
-    pub fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    pub fn begin(&mut self, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         if let Some(observer) = self.0.observer() {
             observer.begin(at, ts, name);
         }
@@ -288,7 +289,7 @@ impl<S: TrackSink> ObservedSink<S> {
         self.0.async_edge(names, pid, slice)
     }
 
-    pub fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    pub fn instant(&mut self, names: &Tasks, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         if let Some(observer) = self.0.observer() {
             observer.instant(ts, name);
         }
@@ -315,7 +316,7 @@ impl<S: TrackSink> ObservedSink<S> {
         self.0.frame(names, track, span, frame)
     }
 
-    pub fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    pub fn track_begin(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         if let Some(observer) = self.0.observer() {
             observer.track_begin(track, ts, name);
         }
@@ -329,7 +330,7 @@ impl<S: TrackSink> ObservedSink<S> {
         self.0.track_slice(track, span, name, depth)
     }
 
-    pub fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    pub fn track_instant(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         if let Some(observer) = self.0.observer() {
             observer.track_instant(ts, name);
         }
@@ -352,8 +353,7 @@ pub(crate) struct TakenSample<'a> {
 /// A CPU goes from one thread to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CpuSwitch {
-    /// ns.
-    pub ts: u64,
+    pub ts: Timestamp,
     pub cpu: Cpu,
     pub left: Tid,
     /// The state in which the thread left the CPU: the bits of `prev_state`.
@@ -383,12 +383,12 @@ pub(crate) enum ArrowKind {
     Binder,
 }
 
-/// Something that leads from one thread to another: each end has its time, ns, and its thread id.
+/// Something that leads from one thread to another: each end has its time and its thread id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrow {
     pub kind: ArrowKind,
-    pub from: (u64, Tid),
-    pub to: (u64, Tid),
+    pub from: (Timestamp, Tid),
+    pub to: (Timestamp, Tid),
 }
 
 /// The begin or the end of an asynchronous slice.
@@ -398,23 +398,23 @@ pub(crate) struct AsyncSlice<'a> {
     pub track: Option<&'a [u8]>,
     pub name: &'a [u8],
     pub cookie: i64,
-    pub ts: u64,
+    pub ts: Timestamp,
     pub edge: AsyncEdge,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AsyncEdge {
     Begin,
-    /// The slice ends. Holds the time of the begin, ns, if the begin was recorded.
-    End(Option<u64>),
+    /// The slice ends. Holds the time of the begin, if it was recorded.
+    End(Option<Timestamp>),
     Instant,
 }
 
-/// A value of a counter, and the time from which the counter has this value, ns.
+/// A value of a counter, and the time from which the counter has this value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CounterSample<'a> {
     pub name: &'a str,
-    pub ts: u64,
+    pub ts: Timestamp,
     pub value: i64,
 }
 
@@ -444,8 +444,8 @@ pub(crate) struct MethodCall<'a> {
 /// A method that is open on a thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenMethod {
-    /// The time of the begin, ns.
-    pub begun: u64,
+    /// The time of the begin.
+    pub begun: Timestamp,
     /// The thread's CPU time at the begin, ns, where the trace has it.
     pub cpu: Option<u64>,
     pub method: MethodId,
@@ -468,8 +468,8 @@ pub(crate) type TrackArgs = Vec<(&'static str, Vec<u8>)>;
 
 /// A slice that is open on a program's own track.
 pub(crate) struct OpenOwnSlice {
-    /// The time of the begin, ns.
-    pub start: u64,
+    /// The time of the begin.
+    pub start: Timestamp,
     pub name: Vec<u8>,
     pub args: TrackArgs,
 }

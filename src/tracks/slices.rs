@@ -7,6 +7,7 @@ use super::builder::TrackBuilder;
 use super::sink::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OpenMethod, Span, TrackSink,
 };
+use crate::clock::Timestamp;
 use crate::formats::Event;
 use crate::ids::{Pid, Tid};
 use crate::markers::Marker;
@@ -111,7 +112,7 @@ impl<S: TrackSink> TrackBuilder<S> {
 
     /// Ends at `end` the slices that no marker ended. The order is that of the thread ids, so that the same
     /// input always gives the same output.
-    pub(super) fn close_slices(&mut self, end: u64) -> io::Result<()> {
+    pub(super) fn close_slices(&mut self, end: Timestamp) -> io::Result<()> {
         let open_slices: BTreeMap<Tid, _> = std::mem::take(&mut self.slices).into_iter().collect();
         for (tid, open) in open_slices {
             let mut name_end = open.names.len();

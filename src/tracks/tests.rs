@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::{ReadReport, ftrace_text};
 use crate::ids::{Pid, Tid};
 use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
@@ -75,7 +75,8 @@ fn push_methods(sink: &mut dyn TimelineSink, text: &str, thread: &MethodThread) 
     sink.method(MethodId(0), &name).unwrap();
     sink.method_thread(thread).unwrap();
     let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
-    let edges = [edge(1_000_012_345, EdgeKind::Enter), edge(1_000_055_000, EdgeKind::Exit)];
+    let edges =
+        [edge(Timestamp(1_000_012_345), EdgeKind::Enter), edge(Timestamp(1_000_055_000), EdgeKind::Exit)];
     sink.edges(thread.index, &edges).unwrap();
     report
 }

@@ -5,6 +5,7 @@ use std::io;
 
 use super::builder::{OpenState, RunningTask, TrackBuilder};
 use super::sink::{Arrow, ArrowKind, CpuSwitch, Span, ThreadState, TrackSink};
+use crate::clock::Timestamp;
 use crate::formats::{Event, EventType};
 use crate::ftrace::task_state::TaskState;
 use crate::ids::{Cpu, Tid};
@@ -97,7 +98,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         &mut self,
         tid: Tid,
         state: TaskState,
-        ts: u64,
+        ts: Timestamp,
         cpu: Option<Cpu>,
         waker: Option<Tid>,
     ) -> io::Result<()> {
@@ -125,7 +126,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     }
 
     /// Ends at `end` the times on a CPU and the thread states that no event ended.
-    pub(super) fn close_thread_states(&mut self, end: u64) -> io::Result<()> {
+    pub(super) fn close_thread_states(&mut self, end: Timestamp) -> io::Result<()> {
         for (cpu, task) in std::mem::take(&mut self.cpus) {
             self.end_on_cpu(cpu, &task, Span { start: task.since, end, open: true })?;
         }

@@ -152,7 +152,7 @@ impl Model {
         let app = Pid::of_main_thread(main_tid);
         let mut found = Vec::new();
         let within = |slice: &&Slice| slice.start < span.end && slice.end > span.begin;
-        let clipped = |slice: &Slice| slice.end.min(span.end).saturating_sub(slice.start.max(span.begin));
+        let clipped = |slice: &Slice| slice.end.min(span.end).since(slice.start.max(span.begin));
         for kind in SLICES {
             let mut ns = 0;
             let mut count = 0;
@@ -201,7 +201,7 @@ impl Model {
             found.push(Circumstance {
                 name: "debuggable",
                 words: "the app is debuggable, for which ART runs slower code",
-                ns: span.end.saturating_sub(span.begin),
+                ns: span.end.since(span.begin),
                 count: 1,
             });
         }

@@ -13,6 +13,7 @@ use super::model::{
 };
 use super::quotas::Quotas;
 use super::syscalls::SyscallTable;
+use crate::clock::Timestamp;
 use crate::formats::{CLONE_THREAD, Event, EventType, EventTypeId, Head, Value};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ids::{Cpu, Pid, Tid};
@@ -48,8 +49,8 @@ pub(crate) struct ModelCollector {
     births: Vec<Birth>,
     /// The paths of files, by their devices and inodes.
     files: FxHashMap<((u32, u32), u64), NameId>,
-    first_ts: Option<u64>,
-    last_ts: u64,
+    first_ts: Option<Timestamp>,
+    last_ts: Timestamp,
     /// How many states of threads may be kept; `None` is any number.
     max_states: Option<usize>,
     /// The states of threads that are kept.
@@ -75,8 +76,8 @@ struct Birth {
 struct LastOnCpu {
     /// The thread that it has.
     tid: Tid,
-    /// Its last event, ns.
-    ts: u64,
+    /// Its last event.
+    ts: Timestamp,
 }
 
 /// The kinds of events that no other call of the track builder passes on, with the indices of their fields.
@@ -162,7 +163,7 @@ impl ModelCollector {
     }
 
     /// Goes to the moment of an event.
-    fn advance(&mut self, ts: u64) {
+    fn advance(&mut self, ts: Timestamp) {
         if !self.position.advance(ts, &self.kept) {
             return;
         }
@@ -213,7 +214,7 @@ impl ModelCollector {
         self.model.threads.entry(tid).or_default()
     }
 
-    fn saw(&mut self, ts: u64) -> u64 {
+    fn saw(&mut self, ts: Timestamp) -> Timestamp {
         self.last_ts = self.last_ts.max(ts);
         *self.first_ts.get_or_insert(ts)
     }
@@ -286,7 +287,7 @@ impl TrackSink for ModelCollector {
         self.symbolizer = Some(Arc::clone(symbolizer));
     }
 
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         self.saw(ts);
         if !self.keeps_states(1) {
             return Ok(());
@@ -311,7 +312,7 @@ impl TrackSink for ModelCollector {
         Ok(())
     }
 
-    fn instant(&mut self, _: &Tasks, _: Task, ts: u64, _: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, _: Task, ts: Timestamp, _: &[u8]) -> io::Result<()> {
         self.saw(ts);
         Ok(())
     }
@@ -347,7 +348,7 @@ impl TrackSink for ModelCollector {
                 last.tid = event.tid;
                 return;
             }
-            let since = last.ts.max(known.map_or(0, |(_, since)| since));
+            let since = last.ts.max(known.map_or(Timestamp::MIN, |(_, since)| since));
             thread.runs(since, event.cpu);
             let change = CpuChange { since, tid: event.tid, prio: None };
             self.model.cpus.entry(event.cpu).or_default().changes.push(change);
@@ -552,8 +553,8 @@ impl TrackSink for ModelCollector {
     }
 
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
-        let first = summary.report.first_ts.or(self.first_ts).unwrap_or(0);
-        let last = summary.report.last_ts.unwrap_or(0).max(self.last_ts).max(first);
+        let first = summary.report.first_ts.or(self.first_ts).unwrap_or_default();
+        let last = summary.report.last_ts.unwrap_or_default().max(self.last_ts).max(first);
         self.model.extent = (first, last);
         self.model.tasks = tasks.clone();
         self.learn_processes();

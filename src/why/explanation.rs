@@ -12,6 +12,7 @@ use super::model::Model;
 use super::shown_frames::ShownFrames;
 use super::spans::{self, SpanAsked};
 use super::walk::{CauseWalk, Share, Split, Stretch, SubjectId};
+use crate::clock::Timestamp;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::LaunchType;
 
@@ -40,8 +41,8 @@ pub(crate) struct CausePart {
     pub ns: u64,
     /// How often.
     pub count: u64,
-    /// When: begins and ends, ns of the timeline. The first thousand.
-    pub intervals: Vec<(u64, u64)>,
+    /// When: begins and ends. The first thousand.
+    pub intervals: Vec<(Timestamp, Timestamp)>,
     /// How many samples tell the subject; 0 where samples do not tell it.
     pub samples: u64,
 }
@@ -67,8 +68,8 @@ impl CausePart {
 pub(crate) struct Explanation {
     pub what: String,
     pub detail: String,
-    /// ns of the timeline.
-    pub begin: u64,
+    pub begin: Timestamp,
+    /// ns.
     pub duration: u64,
     /// Largest first.
     pub causes: Vec<CausePart>,
@@ -133,8 +134,12 @@ impl Model {
     }
 
     /// Calls `with` for each stretch of a thread's time that has one cause, in the order of time. What is
-    /// given is its begin and end, ns, the cause, what it is about, and the thread whose time is the cause.
-    pub(crate) fn stretches(&self, tid: Tid, mut with: impl FnMut(u64, u64, Cause, &str, Option<Tid>)) {
+    /// given is its begin and end, the cause, what it is about, and the thread whose time is the cause.
+    pub(crate) fn stretches(
+        &self,
+        tid: Tid,
+        mut with: impl FnMut(Timestamp, Timestamp, Cause, &str, Option<Tid>),
+    ) {
         let launches = &self.measured.launches;
         let is_new = launches
             .iter()
@@ -274,7 +279,7 @@ pub(crate) fn sum(explanations: &[Explanation]) -> Vec<CausePart> {
 #[derive(Debug, Serialize)]
 pub(crate) struct ExplanationJson<'a> {
     what: &'a str,
-    begin_ns: u64,
+    begin_ns: Timestamp,
     duration_ns: u64,
     causes: Vec<CauseJson<'a>>,
     circumstances: &'a [Circumstance],
@@ -291,7 +296,7 @@ struct CauseJson<'a> {
     count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<u64>,
-    intervals: &'a [(u64, u64)],
+    intervals: &'a [(Timestamp, Timestamp)],
 }
 
 #[derive(Debug, Serialize)]

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::cpu_speed::CpuSpeeds;
 use super::kept_time::KeptTime;
 use super::quotas::Quotas;
+use crate::clock::Timestamp;
 use crate::ftrace::task_state::TaskState;
 use crate::ids::{Cpu, Tid};
 use crate::measure::Measured;
@@ -91,7 +92,7 @@ impl SchedState {
 /// A wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wake {
-    pub ts: u64,
+    pub ts: Timestamp,
     /// The thread that was current where the wake-up came from; 0 is the idle task.
     pub waker: Tid,
     /// The CPU where it came from.
@@ -105,7 +106,7 @@ pub(super) struct Wake {
 /// The begin of a state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateChange {
-    pub since: u64,
+    pub since: Timestamp,
     /// Of a runnable thread the number of its wake-up in [`ThreadHistory::wakes`], of one that waits
     /// uninterruptibly that of its reason in [`Model::reasons`]. There are millions of changes: they are kept
     /// small.
@@ -115,7 +116,7 @@ pub(super) struct StateChange {
 }
 
 impl StateChange {
-    fn new(since: u64, state: SchedState, cpu: Cpu) -> StateChange {
+    fn new(since: Timestamp, state: SchedState, cpu: Cpu) -> StateChange {
         StateChange { since, link: NONE, cpu: short(cpu), state }
     }
 
@@ -162,9 +163,9 @@ pub(super) struct BlockedReason {
 /// A slice or a call of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slice {
-    pub start: u64,
-    /// `u64::MAX` while the slice is open.
-    pub end: u64,
+    pub start: Timestamp,
+    /// [`Timestamp::MAX`] while the slice is open.
+    pub end: Timestamp,
     pub name: NameId,
     /// The number of the slice around this one.
     parent: u32,
@@ -178,15 +179,15 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub fn begin(&mut self, start: u64, name: NameId) {
+    pub fn begin(&mut self, start: Timestamp, name: NameId) {
         let parent = self.open.last().copied().unwrap_or(NONE);
         self.open.push(self.list.len() as u32);
-        self.list.push(Slice { start, end: u64::MAX, name, parent });
+        self.list.push(Slice { start, end: Timestamp::MAX, name, parent });
     }
 
     /// Ends the innermost open slice. It is forgotten where nothing of it is in `kept`: whoever was within it
     /// is then forgotten already.
-    pub fn end(&mut self, end: u64, kept: &KeptTime) {
+    pub fn end(&mut self, end: Timestamp, kept: &KeptTime) {
         let Some(at) = self.open.pop() else { return };
         let is_last = at as usize + 1 == self.list.len();
         let Some(slice) = self.list.get_mut(at as usize) else { return };
@@ -197,7 +198,7 @@ impl Slices {
     }
 
     /// The innermost slice that is open at `ts`.
-    pub fn innermost(&self, ts: u64) -> Option<&Slice> {
+    pub fn innermost(&self, ts: Timestamp) -> Option<&Slice> {
         let at = self.list.partition_point(|slice| slice.start <= ts).checked_sub(1)?;
         let slice = &self.list[at];
         self.outwards(slice).find(|slice| slice.end > ts)
@@ -209,7 +210,12 @@ impl Slices {
     }
 
     /// Calls `with` for each part of `from..to` in which one slice is the innermost, or none.
-    pub fn parts(&self, from: u64, to: u64, mut with: impl FnMut(u64, u64, Option<&Slice>)) {
+    pub fn parts(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        mut with: impl FnMut(Timestamp, Timestamp, Option<&Slice>),
+    ) {
         let mut open: Vec<&Slice> =
             self.innermost(from).map(|slice| self.outwards(slice).collect()).unwrap_or_default();
         open.reverse();
@@ -225,8 +231,8 @@ impl Slices {
                     open.push(slice);
                 }
             }
-            let ends = open.last().map_or(u64::MAX, |slice| slice.end);
-            let begins = self.list.get(next).map_or(u64::MAX, |slice| slice.start);
+            let ends = open.last().map_or(Timestamp::MAX, |slice| slice.end);
+            let begins = self.list.get(next).map_or(Timestamp::MAX, |slice| slice.start);
             let until = to.min(ends).min(begins);
             with(at, until, open.last().copied());
             at = until;
@@ -264,7 +270,7 @@ pub(super) enum Syscall {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
-    pub ts: u64,
+    pub ts: Timestamp,
     pub kind: MarkKind,
 }
 
@@ -278,9 +284,9 @@ pub(super) struct ThreadHistory {
     pub slices: Slices,
     pub calls: Slices,
     /// The samples of the running thread, in order of time: when, and the function that ran.
-    pub samples: Vec<(u64, NameId)>,
+    pub samples: Vec<(Timestamp, NameId)>,
     /// The same where the thread stopped running.
-    pub off_cpu_samples: Vec<(u64, NameId)>,
+    pub off_cpu_samples: Vec<(Timestamp, NameId)>,
     /// The least that each begin and end of a call took because it was recorded, ns.
     pub call_edge_ns: u64,
     /// When the kernel looked for free memory on behalf of the thread.
@@ -304,7 +310,12 @@ const SWITCH_NS: u64 = 50_000;
 impl ThreadHistory {
     /// Calls `with` for the parts of `from..to`, in which the thread ran: each sample stands for the time
     /// that is nearer to it than to other samples. Without samples there is one part, with none.
-    pub fn sampled_parts(&self, from: u64, to: u64, mut with: impl FnMut(u64, u64, Option<NameId>)) {
+    pub fn sampled_parts(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        mut with: impl FnMut(Timestamp, Timestamp, Option<NameId>),
+    ) {
         let first = self.samples.partition_point(|(ts, _)| *ts < from);
         let samples = &self.samples[first..];
         let samples = &samples[..samples.partition_point(|(ts, _)| *ts < to)];
@@ -320,7 +331,7 @@ impl ThreadHistory {
     }
 
     /// The function in which the thread stopped running at `since`, by a sample.
-    pub fn stopped_in(&self, since: u64) -> Option<NameId> {
+    pub fn stopped_in(&self, since: Timestamp) -> Option<NameId> {
         let near = self.off_cpu_samples.partition_point(|(ts, _)| ts.saturating_add(SWITCH_NS) < since);
         let found = self.off_cpu_samples.get(near).filter(|(ts, _)| *ts <= since.saturating_add(SWITCH_NS));
         found.map(|(_, name)| *name)
@@ -360,13 +371,13 @@ impl ThreadHistory {
     }
 
     /// The thread gets `cpu`.
-    pub fn runs(&mut self, ts: u64, cpu: Cpu) {
+    pub fn runs(&mut self, ts: Timestamp, cpu: Cpu) {
         self.early_wake = None;
         self.changes.push(StateChange::new(ts, SchedState::Running, cpu));
     }
 
     /// The thread leaves `cpu`. Where that is the first event of it, it has run until now.
-    pub fn leaves(&mut self, ts: u64, cpu: Cpu, state: SchedState, first_ts: u64) {
+    pub fn leaves(&mut self, ts: Timestamp, cpu: Cpu, state: SchedState, first_ts: Timestamp) {
         if self.changes.is_empty() && ts > first_ts {
             self.runs(first_ts, cpu);
         }
@@ -416,18 +427,18 @@ impl ThreadHistory {
     }
 
     /// The number of the change that holds at `ts`.
-    pub fn change_at(&self, ts: u64) -> Option<usize> {
+    pub fn change_at(&self, ts: Timestamp) -> Option<usize> {
         self.changes.partition_point(|change| change.since <= ts).checked_sub(1)
     }
 
     /// The marks of the thread that are before `ts`, the latest first.
-    pub fn marks_before(&self, ts: u64) -> impl Iterator<Item = &Mark> {
+    pub fn marks_before(&self, ts: Timestamp) -> impl Iterator<Item = &Mark> {
         let end = self.marks.partition_point(|mark| mark.ts <= ts);
         self.marks[..end].iter().rev()
     }
 
     /// The marks from `from` to `to`.
-    pub fn marks_within(&self, from: u64, to: u64) -> &[Mark] {
+    pub fn marks_within(&self, from: Timestamp, to: Timestamp) -> &[Mark] {
         let begin = self.marks.partition_point(|mark| mark.ts < from);
         let end = self.marks.partition_point(|mark| mark.ts <= to);
         &self.marks[begin..end.max(begin)]
@@ -437,7 +448,7 @@ impl ThreadHistory {
 /// Which thread a CPU has from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CpuChange {
-    pub since: u64,
+    pub since: Timestamp,
     pub tid: Tid,
     /// The kernel's priority of the thread, where it is known: below 100 is real-time, 120 is nice 0.
     pub prio: Option<i16>,
@@ -446,8 +457,8 @@ pub(super) struct CpuChange {
 /// An interrupt that a CPU served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interrupt {
-    pub start: u64,
-    pub end: u64,
+    pub start: Timestamp,
+    pub end: Timestamp,
     pub name: NameId,
 }
 
@@ -458,7 +469,7 @@ pub(super) struct CpuHistory {
     /// In the order of their ends; one within another one comes before it.
     pub interrupts: Vec<Interrupt>,
     /// The frequency from each moment on, kHz.
-    pub frequencies: Vec<(u64, u32)>,
+    pub frequencies: Vec<(Timestamp, u32)>,
     /// The changes that stay, from the begin on.
     kept: usize,
 }
@@ -479,7 +490,12 @@ impl CpuHistory {
 
     /// Calls `with` for each part of `from..to` in which the CPU has one thread; 0 is the idle task. `None`
     /// where it is not known.
-    pub fn parts(&self, from: u64, to: u64, mut with: impl FnMut(u64, u64, Option<&CpuChange>)) {
+    pub fn parts(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        mut with: impl FnMut(Timestamp, Timestamp, Option<&CpuChange>),
+    ) {
         let mut at = from;
         let mut next = self.changes.partition_point(|change| change.since <= from);
         while at < to {
@@ -493,7 +509,7 @@ impl CpuHistory {
     }
 
     /// How long the CPU was idle from `from` to `to`, ns.
-    pub fn idle_ns(&self, from: u64, to: u64) -> u64 {
+    pub fn idle_ns(&self, from: Timestamp, to: Timestamp) -> u64 {
         let mut ns = 0;
         self.parts(from, to, |begin, end, change| {
             if change.is_some_and(|change| change.tid == Tid::IDLE) {
@@ -504,7 +520,7 @@ impl CpuHistory {
     }
 
     /// The outermost interrupts that overlap `from..to`.
-    pub fn interrupts_within(&self, from: u64, to: u64) -> impl Iterator<Item = &Interrupt> {
+    pub fn interrupts_within(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = &Interrupt> {
         let begin = self.interrupts.partition_point(|interrupt| interrupt.end <= from);
         self.interrupts[begin..].iter().take_while(move |interrupt| interrupt.start < to)
     }
@@ -521,7 +537,7 @@ pub(crate) struct Model {
     /// How often a thread ran on a CPU that was idle by the switches recorded.
     pub(super) unseen_switches: u64,
     /// Where events of a CPU are missing; in order, without overlaps.
-    pub(super) losses: Vec<(u64, u64)>,
+    pub(super) losses: Vec<(Timestamp, Timestamp)>,
     pub(super) tasks: Tasks,
     /// Facts about the recording machine that no event tells.
     pub(super) facts: Option<Arc<MachineFacts>>,
@@ -531,7 +547,7 @@ pub(crate) struct Model {
     /// Whether interrupts were recorded.
     pub(super) has_interrupts: bool,
     /// The times of the first and of the last event.
-    pub(crate) extent: (u64, u64),
+    pub(crate) extent: (Timestamp, Timestamp),
     pub(crate) measured: Measured,
 }
 

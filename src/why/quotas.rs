@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::clock::Timestamp;
 use crate::ids::{Pid, Tid};
 use crate::trace_dat::{CpuQuota, MachineFacts};
 
@@ -33,9 +34,9 @@ impl ThrottledGroup {
 pub(super) struct Quotas {
     groups: Vec<ThrottledGroup>,
     /// By thread: from each time on the number of its group, where that has a quota.
-    moves: FxHashMap<Tid, Vec<(u64, Option<usize>)>>,
+    moves: FxHashMap<Tid, Vec<(Timestamp, Option<usize>)>>,
     /// The makers of new threads, and when.
-    makers: FxHashMap<Tid, (Tid, u64)>,
+    makers: FxHashMap<Tid, (Tid, Timestamp)>,
     /// The groups of processes at the end of the recording.
     last: FxHashMap<Pid, usize>,
 }
@@ -55,7 +56,7 @@ impl Quotas {
     }
 
     /// A thread is moved to a group: `cgroup_attach_task`.
-    pub fn moved(&mut self, ts: u64, tid: Tid, hierarchy: i64, path: &[u8]) {
+    pub fn moved(&mut self, ts: Timestamp, tid: Tid, hierarchy: i64, path: &[u8]) {
         if self.groups.iter().any(|group| group.hierarchy == hierarchy) {
             let fits = |group: &ThrottledGroup| group.hierarchy == hierarchy && group.path.as_bytes() == path;
             self.moves.entry(tid).or_default().push((ts, self.groups.iter().position(fits)));
@@ -63,7 +64,7 @@ impl Quotas {
     }
 
     /// A thread comes to be in the group of its maker.
-    pub fn born(&mut self, ts: u64, child: Tid, maker: Tid) {
+    pub fn born(&mut self, ts: Timestamp, child: Tid, maker: Tid) {
         if !self.groups.is_empty() {
             self.makers.insert(child, (maker, ts));
         }
@@ -71,12 +72,12 @@ impl Quotas {
 
     /// Whether a thread that is ready and does not run for `ns` from `ts` on is kept from it by the quota of
     /// its group. `process` gives the process of a thread.
-    pub fn bars(&self, tid: Tid, ts: u64, ns: u64, process: impl Fn(Tid) -> Option<Pid>) -> bool {
+    pub fn bars(&self, tid: Tid, ts: Timestamp, ns: u64, process: impl Fn(Tid) -> Option<Pid>) -> bool {
         let group = self.group(tid, ts, process).and_then(|group| self.groups.get(group));
         group.is_some_and(|group| ns >= group.shortest_wait.max(1))
     }
 
-    fn group(&self, tid: Tid, ts: u64, process: impl Fn(Tid) -> Option<Pid>) -> Option<usize> {
+    fn group(&self, tid: Tid, ts: Timestamp, process: impl Fn(Tid) -> Option<Pid>) -> Option<usize> {
         if self.groups.is_empty() {
             return None;
         }
@@ -133,25 +134,25 @@ mod tests {
     #[test]
     fn a_thread_belongs_to_the_group_that_it_or_its_maker_was_moved_to() {
         let mut quotas = Quotas::new(Some(&facts(Vec::new())));
-        quotas.moved(100, Tid(7), 1, b"/slow");
-        quotas.moved(100, Tid(9), 2, b"/slow");
-        quotas.born(200, Tid(8), Tid(7));
-        quotas.moved(300, Tid(7), 1, b"/");
+        quotas.moved(Timestamp(100), Tid(7), 1, b"/slow");
+        quotas.moved(Timestamp(100), Tid(9), 2, b"/slow");
+        quotas.born(Timestamp(200), Tid(8), Tid(7));
+        quotas.moved(Timestamp(300), Tid(7), 1, b"/");
         let process = |tid: Tid| Some(if tid == Tid(70) { Pid(7) } else { Pid::of_main_thread(tid) });
-        assert!(quotas.bars(Tid(7), 150, NS, process));
-        assert!(quotas.bars(Tid(70), 150, NS, process), "a thread of the process");
-        assert!(!quotas.bars(Tid(7), 150, NS / 2, process), "others ran as long");
-        assert!(!quotas.bars(Tid(7), 50, NS, process), "not in the group yet");
-        assert!(!quotas.bars(Tid(7), 350, NS, process), "not in the group any more");
-        assert!(quotas.bars(Tid(8), 350, NS, process), "born in the group");
-        assert!(!quotas.bars(Tid(9), 150, NS, process), "a group of another hierarchy");
+        assert!(quotas.bars(Tid(7), Timestamp(150), NS, process));
+        assert!(quotas.bars(Tid(70), Timestamp(150), NS, process), "a thread of the process");
+        assert!(!quotas.bars(Tid(7), Timestamp(150), NS / 2, process), "others ran as long");
+        assert!(!quotas.bars(Tid(7), Timestamp(50), NS, process), "not in the group yet");
+        assert!(!quotas.bars(Tid(7), Timestamp(350), NS, process), "not in the group any more");
+        assert!(quotas.bars(Tid(8), Timestamp(350), NS, process), "born in the group");
+        assert!(!quotas.bars(Tid(9), Timestamp(150), NS, process), "a group of another hierarchy");
     }
 
     #[test]
     fn a_process_that_nothing_moved_is_in_the_group_that_it_has_at_the_end() {
         let quotas = Quotas::new(Some(&facts(vec![Pid(7)])));
-        assert!(quotas.bars(Tid(70), 150, NS, |_| Some(Pid(7))));
-        assert!(!quotas.bars(Tid(70), 150, NS, |_| None));
-        assert!(!Quotas::new(None).bars(Tid(70), 150, NS, |_| Some(Pid(7))));
+        assert!(quotas.bars(Tid(70), Timestamp(150), NS, |_| Some(Pid(7))));
+        assert!(!quotas.bars(Tid(70), Timestamp(150), NS, |_| None));
+        assert!(!Quotas::new(None).bars(Tid(70), Timestamp(150), NS, |_| Some(Pid(7))));
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::clock::Timestamp;
 use crate::formats::{ScreenVideo, video_time};
 
 /// The frames that the screen showed from the begin to the end of a span.
@@ -25,9 +26,9 @@ pub(crate) struct ShownFrames {
 }
 
 impl ShownFrames {
-    /// The frames of a video at `begin` and `end`, ns of the video's clock; `None` where the video begins
+    /// The frames of a video at `begin` and `end` of the video's clock; `None` where the video begins
     /// behind the span.
-    pub fn of_span(file: &str, video: &ScreenVideo, begin: u64, end: u64) -> Option<ShownFrames> {
+    pub fn of_span(file: &str, video: &ScreenVideo, begin: Timestamp, end: Timestamp) -> Option<ShownFrames> {
         let last_frame = video.frame_at(end)?;
         let first_frame = video.frame_at(begin).unwrap_or(0);
         Some(ShownFrames {
@@ -64,16 +65,25 @@ mod tests {
 
     #[test]
     fn the_frames_at_the_begin_and_the_end_are_named() {
-        let frame = |n: u64| VideoFrame { ts: 1_000 + 100 * n, video_ns: 100_000_000 * n };
+        let frame = |n: u64| VideoFrame { ts: Timestamp(1_000 + 100 * n), video_ns: 100_000_000 * n };
         let video = ScreenVideo { frames: (0..5).map(frame).collect(), ..ScreenVideo::default() };
         let said =
             |begin, end| ShownFrames::of_span("a.mp4", &video, begin, end).map(|shown| shown.to_string());
-        assert_eq!(said(1_150, 1_320).as_deref(), Some("a.mp4: frames 1 to 3, 0.100 s to 0.300 s"));
-        assert_eq!(said(1_150, 1_160).as_deref(), Some("a.mp4: frame 1, 0.100 s"));
-        assert_eq!(said(10, 1_100).as_deref(), Some("a.mp4: frames 0 to 1, 0.000 s to 0.100 s"));
-        assert_eq!(said(10, 999), None);
-        assert_eq!(said(1_350, 9_999).as_deref(), Some("a.mp4: frames 3 to 4, 0.300 s to 0.400 s"));
-        let behind = said(2_000, 3_000);
+        assert_eq!(
+            said(Timestamp(1_150), Timestamp(1_320)).as_deref(),
+            Some("a.mp4: frames 1 to 3, 0.100 s to 0.300 s")
+        );
+        assert_eq!(said(Timestamp(1_150), Timestamp(1_160)).as_deref(), Some("a.mp4: frame 1, 0.100 s"));
+        assert_eq!(
+            said(Timestamp(10), Timestamp(1_100)).as_deref(),
+            Some("a.mp4: frames 0 to 1, 0.000 s to 0.100 s")
+        );
+        assert_eq!(said(Timestamp(10), Timestamp(999)), None);
+        assert_eq!(
+            said(Timestamp(1_350), Timestamp(9_999)).as_deref(),
+            Some("a.mp4: frames 3 to 4, 0.300 s to 0.400 s")
+        );
+        let behind = said(Timestamp(2_000), Timestamp(3_000));
         assert_eq!(behind.as_deref(), Some("a.mp4: no frame since its last one, frame 4, 0.400 s"));
     }
 }

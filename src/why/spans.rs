@@ -2,6 +2,7 @@
 
 use super::kept_time::KeptTime;
 use super::model::{Model, Slices, ThreadHistory};
+use crate::clock::Timestamp;
 use crate::ids::Tid;
 use crate::measure::{Frame, Launch, LaunchType, Measured};
 
@@ -22,8 +23,8 @@ pub(crate) enum Question {
     Slice(String),
     /// All calls of this method.
     Method(String),
-    /// A stretch of a thread; `from` and `to` are ns after the timeline's begin.
-    Stretch { thread: String, from: Option<u64>, to: Option<u64> },
+    /// A stretch of a thread, in ns after the timeline's begin.
+    Stretch { thread: String, from_ns: Option<u64>, to_ns: Option<u64> },
 }
 
 impl Question {
@@ -68,15 +69,15 @@ const USUAL_SLICES: usize = 5;
 /// How many similar names are told where there is none of a name.
 const SIMILAR_NAMES: usize = 3;
 
-/// A stretch of time, and the threads whose time it is, one after the other. Times are ns of the timeline.
+/// A stretch of time, and the threads whose time it is, one after the other. Times are those of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpanAsked {
     /// For people: `launch of com.example.app, cold`.
     pub what: String,
-    pub begin: u64,
-    pub end: u64,
+    pub begin: Timestamp,
+    pub end: Timestamp,
     /// The thread whose time counts up to a moment; the last one up to the end.
-    pub threads: Vec<(Tid, u64)>,
+    pub threads: Vec<(Tid, Timestamp)>,
     /// The app's main thread, where the span is a launch, and whether its process came to be in it.
     pub launched: Option<(Tid, bool)>,
     /// Time to initial display, and how late a frame was.
@@ -84,7 +85,7 @@ pub(crate) struct SpanAsked {
 }
 
 impl SpanAsked {
-    fn of_thread(what: String, tid: Tid, begin: u64, end: u64) -> SpanAsked {
+    fn of_thread(what: String, tid: Tid, begin: Timestamp, end: Timestamp) -> SpanAsked {
         SpanAsked { what, begin, end, threads: vec![(tid, end)], launched: None, detail: String::new() }
     }
 
@@ -95,7 +96,7 @@ impl SpanAsked {
 
     /// How long the span is, ns.
     pub fn duration(&self) -> u64 {
-        self.end.saturating_sub(self.begin)
+        self.end.since(self.begin)
     }
 }
 
@@ -180,7 +181,7 @@ impl Model {
                 |thread| &thread.calls,
                 |similar| NothingAsked::Method { name: name.clone(), similar },
             ),
-            Question::Stretch { thread, from, to } => self.stretch(thread, *from, *to),
+            Question::Stretch { thread, from_ns, to_ns } => self.stretch(thread, *from_ns, *to_ns),
         }
     }
 
@@ -223,7 +224,7 @@ impl Model {
             if self.is_main(*tid) {
                 let outermost =
                     thread.slices.list.iter().filter(|slice| thread.slices.outwards(slice).count() == 1);
-                longest.extend(outermost.filter(|slice| slice.end < u64::MAX).map(|slice| {
+                longest.extend(outermost.filter(|slice| slice.end < Timestamp::MAX).map(|slice| {
                     SpanAsked::of_thread(
                         self.slice_words(*tid, self.names.text(slice.name)),
                         *tid,
@@ -300,7 +301,7 @@ impl Model {
                 let found = of(thread)
                     .list
                     .iter()
-                    .filter(|slice| slice.end < u64::MAX && fits(self.names.text(slice.name)));
+                    .filter(|slice| slice.end < Timestamp::MAX && fits(self.names.text(slice.name)));
                 spans.extend(found.map(|slice| {
                     let what = self.slice_words(*tid, self.names.text(slice.name));
                     SpanAsked::of_thread(what, *tid, slice.start, slice.end)
@@ -333,10 +334,10 @@ impl Model {
     fn stretch(
         &self,
         thread: &str,
-        from: Option<u64>,
-        to: Option<u64>,
+        from_ns: Option<u64>,
+        to_ns: Option<u64>,
     ) -> Result<Vec<SpanAsked>, NothingAsked> {
-        let (begin, end) = self.time_between(from, to)?;
+        let (begin, end) = self.time_between(from_ns, to_ns)?;
         let by_number = thread.parse::<Tid>().ok().filter(|tid| self.threads.contains_key(tid));
         let named = |tid: &&Tid| self.tasks.thread_name(**tid) == thread;
         // Of several threads of one name, the one that did most.
@@ -348,15 +349,15 @@ impl Model {
         Ok(vec![SpanAsked::of_thread(format!("thread {}", self.thread_words(tid)), tid, begin, end)])
     }
 
-    /// The time, ns of the timeline, between two moments after the begin of the trace.
+    /// The time between two moments, ns after the begin of the trace.
     pub(super) fn time_between(
         &self,
-        from: Option<u64>,
-        to: Option<u64>,
-    ) -> Result<(u64, u64), NothingAsked> {
+        from_ns: Option<u64>,
+        to_ns: Option<u64>,
+    ) -> Result<(Timestamp, Timestamp), NothingAsked> {
         let (first, last) = self.extent;
-        let begin = first.saturating_add(from.unwrap_or(0));
-        let end = to.map_or(last, |to| first.saturating_add(to)).min(last);
+        let begin = first.saturating_add(from_ns.unwrap_or(0));
+        let end = to_ns.map_or(last, |to_ns| first.saturating_add(to_ns)).min(last);
         if begin < end { Ok((begin, end)) } else { Err(NothingAsked::Time) }
     }
 

@@ -5,6 +5,7 @@ use super::model::Model;
 use super::quotas::Quotas;
 use super::spans::SpanAsked;
 use super::*;
+use crate::clock::Timestamp;
 use crate::formats::{Order, ftrace_text};
 use crate::ids::{Cpu, Pid, Tid};
 use crate::trace_dat::{CpuQuota, EventCost, MachineFacts};
@@ -335,7 +336,8 @@ fn a_new_thread_is_followed_to_its_maker() {
         .switch(3500, 0, SERVER, "S", MAIN)
         .switch(5000, 0, MAIN, "S", IDLE);
     let model = lines.model();
-    let spans = model.spans(&Question::Stretch { thread: "main".into(), from: None, to: None }).unwrap();
+    let spans =
+        model.spans(&Question::Stretch { thread: "main".into(), from_ns: None, to_ns: None }).unwrap();
     let explained = model.explain(&spans[0]);
     let first = &explained.causes[0];
     let path: Vec<_> = first.path.iter().map(|hop| (hop.cause.name(), hop.tid)).collect();
@@ -349,7 +351,7 @@ fn nothing_is_explained_where_events_are_missing() {
         lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..9000, 0, MAIN, "work");
         lines.model()
     };
-    model.losses = vec![(2_000_000, 5_000_000)];
+    model.losses = vec![(Timestamp(2_000_000), Timestamp(5_000_000))];
     let spans = model.spans(&Question::Slice("work".into())).unwrap();
     let explained = model.explain(&spans[0]);
     let parts: Vec<_> = explained.causes.iter().map(|part| (part.path[0].cause.name(), part.ns)).collect();
@@ -432,7 +434,7 @@ fn random_events(seed: u64, count: usize, step: u64) -> Lines {
     lines
 }
 
-fn span_of(tid: Tid, begin: u64, end: u64) -> SpanAsked {
+fn span_of(tid: Tid, begin: Timestamp, end: Timestamp) -> SpanAsked {
     let threads = vec![(tid, end)];
     SpanAsked { what: String::new(), begin, end, threads, launched: None, detail: String::new() }
 }
@@ -449,7 +451,7 @@ fn a_part_is_explained_as_the_whole_explains_it() {
         let parts = [(first + length / 3, length / 10), (first + length / 3 * 2, length / 20)];
         let spans: Vec<SpanAsked> = parts
             .iter()
-            .flat_map(|(begin, ns)| threads.map(|tid| span_of(tid, *begin, begin + ns)))
+            .flat_map(|(begin, ns)| threads.map(|tid| span_of(tid, *begin, *begin + *ns)))
             .collect();
         let part = lines
             .model_of(KeptTime::of_spans(spans.iter().map(|span| (span.begin, span.end)), threads.to_vec()));
@@ -473,7 +475,10 @@ fn parts_are_disjoint_and_cover_the_span() {
         let mut lines = random_events(seed, 200, 50);
         let mut model = lines.model();
         if seed % 3 == 0 {
-            model.losses = vec![(2_000_000, 2_400_000), (3_000_000, 3_100_000)];
+            model.losses = vec![
+                (Timestamp(2_000_000), Timestamp(2_400_000)),
+                (Timestamp(3_000_000), Timestamp(3_100_000)),
+            ];
         }
         for tid in [MAIN, WORKER, SERVER] {
             let (first, last) = model.extent;
@@ -481,7 +486,7 @@ fn parts_are_disjoint_and_cover_the_span() {
             let begin = first.saturating_sub(1000);
             let end = last + 1000;
             let explained = model.explain(&span_of(tid, begin, end));
-            let mut intervals: Vec<(u64, u64)> =
+            let mut intervals: Vec<(Timestamp, Timestamp)> =
                 explained.causes.iter().flat_map(|part| part.intervals.iter().copied()).collect();
             intervals.sort_unstable();
             assert_eq!(intervals.first().map(|first| first.0), Some(begin), "seed {seed}, thread {tid}");

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::model::{Model, NameId, SchedState, ThreadHistory};
 use super::spans::NothingAsked;
+use crate::clock::Timestamp;
 use crate::ids::Tid;
 
 /// The slices of one name on one thread, or its calls of one method.
@@ -35,7 +36,7 @@ pub(crate) struct StateTotal {
     pub states_ns: BTreeMap<&'static str, u64>,
 }
 
-/// The slices and states that a table is about. Times are ns after the begin of the trace.
+/// The slices and states that a table is about.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TableQuestion {
     /// A part of the slices' names.
@@ -44,8 +45,10 @@ pub(crate) struct TableQuestion {
     pub thread: Option<String>,
     /// A process's name, or a part of it.
     pub process: Option<String>,
-    pub from: Option<u64>,
-    pub to: Option<u64>,
+    /// Where the time of the table begins, ns after the begin of the trace.
+    pub from_ns: Option<u64>,
+    /// Where it ends, ns after the begin of the trace.
+    pub to_ns: Option<u64>,
     /// Whether calls of methods are meant in place of slices.
     pub methods: bool,
 }
@@ -136,8 +139,8 @@ impl Model {
         Ok(totals)
     }
 
-    fn time_of(&self, asked: &TableQuestion) -> Result<(u64, u64), NothingAsked> {
-        self.time_between(asked.from, asked.to)
+    fn time_of(&self, asked: &TableQuestion) -> Result<(Timestamp, Timestamp), NothingAsked> {
+        self.time_between(asked.from_ns, asked.to_ns)
     }
 
     fn threads_of(&self, asked: &TableQuestion) -> Result<Vec<(Tid, &ThreadHistory)>, NothingAsked> {

@@ -6,6 +6,7 @@
 use super::cause::Cause;
 use super::model::{MARKS_BEFORE, MarkKind, Model, SchedState, StateChange, Syscall, ThreadHistory, Wake};
 
+use crate::clock::Timestamp;
 use crate::ids::{Pid, Tid};
 
 /// The cause of a wait.
@@ -34,7 +35,7 @@ pub(super) enum Subject<'m> {
 pub(super) struct WaitAt<'m> {
     pub tid: Tid,
     pub thread: &'m ThreadHistory,
-    pub start: u64,
+    pub start: Timestamp,
     pub change: &'m StateChange,
     pub wake: Option<Wake>,
 }

@@ -10,6 +10,7 @@ use super::cause::{Cause, Hop, PathId, Paths};
 use super::model::{CpuChange, Model, NameId, SchedState, ThreadHistory};
 use super::waits::{Subject, WaitAt, is_kernel_worker, is_tracer, running_marker};
 
+use crate::clock::Timestamp;
 use crate::ids::{Cpu, Tid};
 
 /// How many threads a path may lead over. What lies further is unexplained.
@@ -51,11 +52,11 @@ pub(super) struct Share {
     pub ns: u64,
     /// How often: parts that follow each other count once.
     pub count: u64,
-    /// The first of them, ns of the timeline.
-    pub intervals: Vec<(u64, u64)>,
+    /// The first of them.
+    pub intervals: Vec<(Timestamp, Timestamp)>,
     /// Samples that tell the subject.
     pub samples: u64,
-    last_end: u64,
+    last_end: Timestamp,
 }
 
 /// The causes of one span, or of several.
@@ -66,7 +67,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    fn add(&mut self, path: PathId, subject: SubjectId, start: u64, end: u64) {
+    fn add(&mut self, path: PathId, subject: SubjectId, start: Timestamp, end: Timestamp) {
         let share = self.shares.entry((path, subject)).or_default();
         share.ns += end - start;
         if share.count > 0 && share.last_end == start {
@@ -83,11 +84,11 @@ impl Split {
     }
 }
 
-/// A stretch in which a thread was ready and did not run, ns.
+/// A stretch in which a thread was ready and did not run.
 #[derive(Debug, Clone, Copy)]
 struct Ready {
-    since: u64,
-    until: u64,
+    since: Timestamp,
+    until: Timestamp,
     /// The CPU that the thread had before.
     left_cpu: Cpu,
     /// The CPU that it gets.
@@ -98,8 +99,8 @@ struct Ready {
 #[derive(Debug, Clone, Copy)]
 struct ThreadStretch {
     tid: Tid,
-    from: u64,
-    to: u64,
+    from: Timestamp,
+    to: Timestamp,
     path: PathId,
     hops: usize,
 }
@@ -107,8 +108,8 @@ struct ThreadStretch {
 /// A stretch of a thread's time that has one cause, or in which another thread's time is the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stretch {
-    pub start: u64,
-    pub end: u64,
+    pub start: Timestamp,
+    pub end: Timestamp,
     pub cause: Cause,
     pub subject: SubjectId,
     /// The thread whose time is the cause.
@@ -135,7 +136,13 @@ impl<'m> CauseWalk<'m> {
 
     /// The stretches of a thread from `from` to `to`, in the order of time. Threads for which it waited are
     /// not followed. Running time has no subject: its methods and slices are not looked up.
-    pub fn stretches(model: &'m Model, tid: Tid, is_new: bool, from: u64, to: u64) -> Vec<Stretch> {
+    pub fn stretches(
+        model: &'m Model,
+        tid: Tid,
+        is_new: bool,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Vec<Stretch> {
         let mut walk = CauseWalk::new(model, is_new.then_some(tid));
         walk.stretches = Some(Vec::new());
         walk.explain(tid, from, to);
@@ -149,8 +156,8 @@ impl<'m> CauseWalk<'m> {
         std::mem::take(&mut self.split)
     }
 
-    /// Splits the time of a thread from `from` to `to`, ns.
-    pub fn explain(&mut self, tid: Tid, from: u64, to: u64) {
+    /// Splits the time of a thread from `from` to `to`.
+    pub fn explain(&mut self, tid: Tid, from: Timestamp, to: Timestamp) {
         self.todo.push(ThreadStretch { tid, from, to, path: Paths::EMPTY, hops: 0 });
         while let Some(part) = self.todo.pop() {
             self.explain_part(part);
@@ -245,7 +252,7 @@ impl<'m> CauseWalk<'m> {
     }
 
     /// Goes on with what `waker` did from `from` to `to`, for which the part's thread waited.
-    fn follow(&mut self, part: ThreadStretch, cause: Cause, waker: Tid, from: u64, to: u64) {
+    fn follow(&mut self, part: ThreadStretch, cause: Cause, waker: Tid, from: Timestamp, to: Timestamp) {
         let hop = Hop { cause, tid: part.tid };
         if part.hops >= MAX_HOPS {
             return self.leaf(
@@ -269,7 +276,7 @@ impl<'m> CauseWalk<'m> {
         self.todo.push(ThreadStretch { tid: waker, from, to, path, hops: part.hops + 1 });
     }
 
-    fn waiting(&mut self, part: ThreadStretch, at: &WaitAt<'m>, from: u64, to: u64) {
+    fn waiting(&mut self, part: ThreadStretch, at: &WaitAt<'m>, from: Timestamp, to: Timestamp) {
         let wait = self.model.wait(at);
         match wait.follow {
             Some(waker) => self.follow(part, wait.cause, waker, from, to),
@@ -294,7 +301,7 @@ impl<'m> CauseWalk<'m> {
     }
 
     /// The thread was ready from `from` to `to`, which lies within `ready`, and did not run.
-    fn runnable(&mut self, part: ThreadStretch, ready: Ready, from: u64, to: u64) {
+    fn runnable(&mut self, part: ThreadStretch, ready: Ready, from: Timestamp, to: Timestamp) {
         let model = self.model;
         let barred = self.barred_until(part.tid, ready).clamp(from, to);
         self.leaf(part, Cause::Throttled, SubjectId::None, from, barred);
@@ -316,20 +323,20 @@ impl<'m> CauseWalk<'m> {
         });
     }
 
-    /// Up to when the thread might not run, because its group had used up its share of CPU time; 0 where it
-    /// might run all the time.
+    /// Up to when the thread might not run, because its group had used up its share of CPU time; the
+    /// clock's begin where it might run all the time.
     ///
     /// Either the counts of the thread's group say so, or its CPU idles: then the thread has been kept from
     /// running since it is ready, also while others ran. Where it was ready on one CPU and ran on another
     /// one, it may have queued on the first: both have to idle.
-    fn barred_until(&self, tid: Tid, ready: Ready) -> u64 {
+    fn barred_until(&self, tid: Tid, ready: Ready) -> Timestamp {
         let model = self.model;
         let Ready { since, until, left_cpu, next_cpu } = ready;
-        if model.quotas.bars(tid, since, until.saturating_sub(since), |tid| model.process(tid)) {
+        if model.quotas.bars(tid, since, until.since(since), |tid| model.process(tid)) {
             return until;
         }
-        let mut barred = 0;
-        let Some(cpu) = model.cpus.get(&next_cpu) else { return 0 };
+        let mut barred = Timestamp::MIN;
+        let Some(cpu) = model.cpus.get(&next_cpu) else { return Timestamp::MIN };
         cpu.parts(since, until, |begin, end, change| {
             let is_idle = change.is_some_and(|change| change.tid == Tid::IDLE) && end - begin >= THROTTLED_NS;
             let other = model.cpus.get(&left_cpu).filter(|_| left_cpu != next_cpu);
@@ -342,7 +349,7 @@ impl<'m> CauseWalk<'m> {
 
     /// A CPU other than `cpu` that was idle from `from` to `to` though the thread was ready and may use it.
     /// `None` also where it is not known which CPUs that are.
-    fn idle_cpu_for(&self, tid: Tid, cpu: Cpu, from: u64, to: u64) -> Option<Cpu> {
+    fn idle_cpu_for(&self, tid: Tid, cpu: Cpu, from: Timestamp, to: Timestamp) -> Option<Cpu> {
         let model = self.model;
         model.facts.as_ref()?;
         if to - from < PLACEMENT_NS {
@@ -356,7 +363,14 @@ impl<'m> CauseWalk<'m> {
     }
 
     /// The thread ran on `cpu`: interrupts, and what its markers and methods say.
-    fn running(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: Cpu, from: u64, to: u64) {
+    fn running(
+        &mut self,
+        part: ThreadStretch,
+        thread: &'m ThreadHistory,
+        cpu: Cpu,
+        from: Timestamp,
+        to: Timestamp,
+    ) {
         let model = self.model;
         let mut at = from;
         let interrupts = model.cpus.get(&cpu).into_iter().flat_map(|cpu| cpu.interrupts_within(from, to));
@@ -370,7 +384,14 @@ impl<'m> CauseWalk<'m> {
         self.own_code(part, thread, cpu, at, to);
     }
 
-    fn own_code(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: Cpu, from: u64, to: u64) {
+    fn own_code(
+        &mut self,
+        part: ThreadStretch,
+        thread: &'m ThreadHistory,
+        cpu: Cpu,
+        from: Timestamp,
+        to: Timestamp,
+    ) {
         let model = self.model;
         if from >= to {
             return;
@@ -387,7 +408,14 @@ impl<'m> CauseWalk<'m> {
         });
     }
 
-    fn in_slices(&mut self, part: ThreadStretch, thread: &'m ThreadHistory, cpu: Cpu, from: u64, to: u64) {
+    fn in_slices(
+        &mut self,
+        part: ThreadStretch,
+        thread: &'m ThreadHistory,
+        cpu: Cpu,
+        from: Timestamp,
+        to: Timestamp,
+    ) {
         let model = self.model;
         let marker_ns = model.costs().marker_ns;
         thread.slices.parts(from, to, |begin, end, slice| {
@@ -429,8 +457,8 @@ impl<'m> CauseWalk<'m> {
         cause: Cause,
         subject: SubjectId,
         cpu: Cpu,
-        from: u64,
-        to: u64,
+        from: Timestamp,
+        to: Timestamp,
     ) {
         let speeds = &self.model.speeds;
         let rates = self.model.cpus.get(&cpu).map(|cpu| &cpu.frequencies);
@@ -460,7 +488,14 @@ impl<'m> CauseWalk<'m> {
     }
 
     /// Adds a stretch to a cause. Where events are missing, nothing is explained.
-    fn leaf(&mut self, part: ThreadStretch, cause: Cause, subject: SubjectId, from: u64, to: u64) {
+    fn leaf(
+        &mut self,
+        part: ThreadStretch,
+        cause: Cause,
+        subject: SubjectId,
+        from: Timestamp,
+        to: Timestamp,
+    ) {
         let model = self.model;
         let mut at = from;
         let losses = &model.losses;
@@ -475,7 +510,7 @@ impl<'m> CauseWalk<'m> {
         self.add(part, cause, subject, at, to);
     }
 
-    fn add(&mut self, part: ThreadStretch, cause: Cause, subject: SubjectId, from: u64, to: u64) {
+    fn add(&mut self, part: ThreadStretch, cause: Cause, subject: SubjectId, from: Timestamp, to: Timestamp) {
         if from >= to {
             return;
         }

@@ -33,7 +33,7 @@ impl Sink for FrameRows {
         let TrackEventKind::Frame(frame) = event.kind else { return Ok(()) };
         let dur = frame.end.unwrap() - event.ts;
         let Some(actual) = frame.actual else {
-            self.expected.push((event.ts, dur, frame.token()));
+            self.expected.push((event.ts.0, dur, frame.token()));
             return Ok(());
         };
         let null = || "[NULL]".to_owned();
@@ -50,7 +50,7 @@ impl Sink for FrameRows {
             ("prediction_type", actual.prediction.text().to_owned()),
         ];
         let values = values.map(|(name, value)| (name.to_owned(), value));
-        self.actual.push((event.ts, dur, BTreeMap::from(values)));
+        self.actual.push((event.ts.0, dur, BTreeMap::from(values)));
         Ok(())
     }
 }

@@ -40,7 +40,7 @@ impl SampleSink for Shown {
             (frame.name.clone(), tables.modules[frame.module as usize].path.clone())
         };
         self.0.push(ShownSample {
-            time_us: sample.time / 1_000,
+            time_us: sample.time.0 / 1_000,
             pid: thread.pid.0,
             tid: thread.tid.0,
             cpu: sample.cpu.map_or(0, |cpu| cpu.0),
@@ -76,7 +76,7 @@ pub(crate) fn script_lines(path: &Path) -> Vec<(String, u64, u64, String)> {
         fn sample(&mut self, tables: &SampleTables, sample: &Sample) -> io::Result<()> {
             let thread = &tables.threads[sample.thread as usize];
             let event = tables.events[sample.event as usize].name.clone();
-            self.0.push((format!("{}/{}", thread.pid, thread.tid), sample.time, sample.period, event));
+            self.0.push((format!("{}/{}", thread.pid, thread.tid), sample.time.0, sample.period, event));
             Ok(())
         }
     }
@@ -292,7 +292,7 @@ impl SampleSink for OfPerfetto {
         };
         let mut frames: PerfettoFrames = tables.stacks.frames(sample.stack).map(frame).collect();
         frames.reverse();
-        self.0.push((sample.time, thread.pid.0, thread.tid.0, sample.cpu.unwrap().0, frames));
+        self.0.push((sample.time.0, thread.pid.0, thread.tid.0, sample.cpu.unwrap().0, frames));
         Ok(())
     }
 }

@@ -27,7 +27,7 @@ impl SampleSink for Expected {
         let event = &tables.events[sample.event as usize];
         let cpu = sample.cpu.map_or(0, |cpu| cpu.0);
         let off_cpu = event.is_off_cpu.then_some(sample.period);
-        self.0.push((event.name.clone(), sample.time, thread.pid.0, thread.tid.0, cpu, names, off_cpu));
+        self.0.push((event.name.clone(), sample.time.0, thread.pid.0, thread.tid.0, cpu, names, off_cpu));
         Ok(())
     }
 }

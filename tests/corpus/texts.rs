@@ -68,7 +68,7 @@ impl Sink for DeliveredTrace {
             Some((f.name.clone(), value))
         };
         self.events.push(DeliveredEvent {
-            ts: event.ts,
+            ts: event.ts.0,
             cpu: event.cpu.0,
             tid: event.tid.0,
             tgid: event.tgid.map(|tgid| tgid.0),

@@ -85,7 +85,7 @@ impl Sink for EventCollector {
             tid => self.comms.get(&tid).cloned().unwrap_or_else(|| UNKNOWN_COMM.to_owned()),
         };
         let cpu = event.cpu.0;
-        let ts = event.ts;
+        let ts = event.ts.0;
         let tid = event.tid.0;
         self.lines.push(ReportedEvent { cpu, ts, tid, comm, name: kind.name.clone(), fields });
         Ok(())

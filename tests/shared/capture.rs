@@ -59,7 +59,7 @@ impl Sink for LineCollector {
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.lines.push(Line {
-            ts: event.ts,
+            ts: event.ts.0,
             cpu: event.cpu.0,
             tid: event.tid.0,
             comm: String::new(),

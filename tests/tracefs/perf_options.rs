@@ -26,7 +26,7 @@ impl SampleSink for Lines {
         let event = tables.events[sample.event as usize].name.clone();
         let ids = format!("{}/{}", thread.pid, thread.tid);
         let depth = tables.stacks.frames(sample.stack).count();
-        self.0.push((ids, sample.time, sample.period, event, depth));
+        self.0.push((ids, sample.time.0, sample.period, event, depth));
         Ok(())
     }
 }

@@ -121,7 +121,7 @@ impl Sink for MarkerCollector {
             && let Some(field) = kind.fields.iter().position(|field| field.name == "buf")
             && let Some(text) = event.text(kind, field)
         {
-            self.0.push((event.ts, event.tid.0, String::from_utf8_lossy(text).trim_end().to_owned()));
+            self.0.push((event.ts.0, event.tid.0, String::from_utf8_lossy(text).trim_end().to_owned()));
         }
         Ok(())
     }

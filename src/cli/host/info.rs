@@ -216,7 +216,7 @@ fn print_video(out: &mut dyn Write, video: &VideoReport) -> io::Result<()> {
     };
     writeln!(out, "  frames: {} with a time, {track}", video.frames)?;
     writeln!(out, "  length: {}", video_time(video.length_ns))?;
-    let seconds = video.wall_start_ns.map(|ns| ns / 1_000_000_000);
+    let seconds = video.wall_start_ns.map(|ts| ts.0 / 1_000_000_000);
     seconds.map_or(Ok(()), |seconds| writeln!(out, "  first frame: {} UTC", utc_time(seconds)))
 }
 
@@ -239,10 +239,10 @@ fn print_launches(out: &mut dyn Write, recording: &RecordingReport) -> io::Resul
         let [at, total, ttid, ttfd] = ["at s", "total ms", "TTID ms", "TTFD ms"];
         writeln!(out, "    {:width$}  type {at:>14} {total:>12} {ttid:>12} {ttfd:>12}", "app")?;
     }
-    let first = recording.report.first_ts.unwrap_or(0);
+    let first = recording.report.first_ts.unwrap_or_default();
     let line = |launch: &Launch| {
         let launch_type = launch.launch_type.map_or("-", LaunchType::name);
-        let at = launch.begin.saturating_sub(first) as f64 / 1e9;
+        let at = launch.begin.since(first) as f64 / 1e9;
         let [total, ttid, ttfd] = [launch.duration(), launch.ttid, launch.ttfd].map(ms);
         let cut = launch.cut.map(|cut| format!("  cut at its {}", cut.name())).unwrap_or_default();
         let overlapped = if launch.is_overlapped { "  at the same time as another launch" } else { "" };
@@ -384,7 +384,7 @@ fn print_sample_counts(out: &mut dyn Write, samples: &SampleCounts) -> io::Resul
 /// Prints the time range, and what is irregular, noteworthy or damaged.
 fn print_problems(out: &mut dyn Write, report: &ReadReport) -> io::Result<()> {
     if let (Some(first), Some(last)) = (report.first_ts, report.last_ts) {
-        let seconds = last.saturating_sub(first) as f64 / 1e9;
+        let seconds = last.since(first) as f64 / 1e9;
         writeln!(out, "  from {first} to {last} ns: {seconds:.6} s")?;
     }
     print_list(out, report.irregular.iter().map(|line| format!("  irregular: {line}")))?;

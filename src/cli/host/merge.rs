@@ -403,7 +403,7 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
             let [from, to_time] = [window.from_ns, window.to_ns].map(|ns| ns as f64 / 1e9);
             writeln!(to, "part: from {from:.6} s to {to_time:.6} s after the trace's begin")?;
         }
-        let seconds = last.saturating_sub(first) as f64 / 1e9;
+        let seconds = last.since(first) as f64 / 1e9;
         writeln!(to, "time: {seconds:.6} s from the first event to the last, clock {}", summary.clock)?;
     }
     print_list(to, report.irregular.iter().map(|line| format!("irregular: {line}")))?;

@@ -98,7 +98,7 @@ impl WhyArgs {
             return Ok(Question::Method(name.clone()));
         }
         Ok(match &self.thread {
-            Some(thread) => Question::Stretch { thread: thread.clone(), from: self.from, to: self.to },
+            Some(thread) => Question::Stretch { thread: thread.clone(), from_ns: self.from, to_ns: self.to },
             None => Question::Usual,
         })
     }

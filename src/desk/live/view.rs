@@ -76,9 +76,9 @@ struct ViewHost {
 }
 
 impl LiveHost for ViewHost {
-    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, KeptError> {
+    fn kept_page(&self, from_ns: Option<u64>, to_ns: Option<u64>) -> Result<Vec<u8>, KeptError> {
         let kept = lock(&self.live).kept();
-        let kept = match (from, to) {
+        let kept = match (from_ns, to_ns) {
             (None, None) => kept,
             (from, to) => kept.between(from.unwrap_or(0), to.unwrap_or(u64::MAX)),
         };

@@ -6,6 +6,7 @@ use std::fmt::{self, Display};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 
+use crate::clock::Timestamp;
 use crate::formats::TimelineFrame;
 use crate::tracks::Span;
 
@@ -111,20 +112,20 @@ pub(super) struct JsonPlace {
 /// A track whose slices are written as `B` and `E` events.
 #[derive(Default)]
 pub(super) struct SliceTrack {
-    /// The time of the latest event that was written, ns.
-    last: u64,
+    /// The time of the latest event that was written.
+    last: Timestamp,
     /// Whether a slice has begun at the time `last`.
     has_begun: bool,
-    /// By the hash of a slice's name, the time at which such a slice has last ended, ns.
-    ended: HashMap<u64, u64>,
+    /// By the hash of a slice's name, the time at which such a slice has last ended.
+    ended: HashMap<u64, Timestamp>,
     /// For each open slice the place with which its begin was written. The process of a thread may become
     /// known while a slice is open.
     open: Vec<JsonPlace>,
 }
 
 impl SliceTrack {
-    /// Opens a slice, and returns the time to write for its begin, ns.
-    pub(super) fn begin(&mut self, ts: u64, place: JsonPlace, name: &[u8]) -> u64 {
+    /// Opens a slice, and returns the time to write for its begin.
+    pub(super) fn begin(&mut self, ts: Timestamp, place: JsonPlace, name: &[u8]) -> Timestamp {
         self.open.push(place);
         self.advance(ts);
         if self.ended.get(&hash(name)) == Some(&self.last) {
@@ -134,9 +135,9 @@ impl SliceTrack {
         self.last
     }
 
-    /// Ends the innermost slice, and returns the time to write, ns, and the place with which the begin was
+    /// Ends the innermost slice, and returns the time to write, and the place with which the begin was
     /// written.
-    pub(super) fn end(&mut self, ts: u64, name: &[u8]) -> Option<(u64, JsonPlace)> {
+    pub(super) fn end(&mut self, ts: Timestamp, name: &[u8]) -> Option<(Timestamp, JsonPlace)> {
         let place = self.open.pop()?;
         self.advance(ts);
         if self.has_begun {
@@ -147,8 +148,8 @@ impl SliceTrack {
     }
 
     /// Goes on to `ts`, unless the track is there already or is ahead.
-    fn advance(&mut self, ts: u64) {
-        if as_double(ts) > as_double(self.last) {
+    fn advance(&mut self, ts: Timestamp) {
+        if as_double(ts.0) > as_double(self.last.0) {
             self.last = ts;
             self.has_begun = false;
         }
@@ -157,7 +158,7 @@ impl SliceTrack {
     /// Goes on to the next time that viewers can distinguish from the last one, because they read times as
     /// doubles.
     fn step(&mut self) {
-        let next = (as_double(self.last).next_up() * 1000.0).ceil() as u64;
+        let next = Timestamp((as_double(self.last.0).next_up() * 1000.0).ceil() as u64);
         self.advance(next.max(self.last + 1));
     }
 }
@@ -181,9 +182,9 @@ pub(super) enum Duration {
 
 impl Duration {
     pub(super) fn new(span: Span) -> Duration {
-        let ns = span.end.saturating_sub(span.start);
-        let start = as_double(span.start);
-        let end = as_double(span.end);
+        let ns = span.end.since(span.start);
+        let start = as_double(span.start.0);
+        let end = as_double(span.end.0);
         let mut difference = end - start;
         while start + difference > end {
             difference = difference.next_down();

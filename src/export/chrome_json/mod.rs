@@ -32,6 +32,7 @@ use self::json_text::{
 use self::stack_frames::StackFrames;
 use super::Out;
 use super::writer_thread::WriterThread;
+use crate::clock::Timestamp;
 use crate::formats::samples::SampleTables;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, Value};
 use crate::ids::{Cpu, Pid, Tid};
@@ -89,7 +90,7 @@ impl ChromeJsonWriter {
         &mut self,
         phase: u8,
         place: JsonPlace,
-        ts: u64,
+        ts: Timestamp,
         name: &[u8],
         cat: &str,
         more: impl FnOnce(&mut Vec<u8>),
@@ -97,7 +98,7 @@ impl ChromeJsonWriter {
         let out = &mut self.out;
         out.extend(if std::mem::take(&mut self.first) { &b"\n{"[..] } else { b",\n{" });
         write!(out, "\"ph\":\"{}\",\"pid\":{},\"tid\":{},", char::from(phase), place.pid, place.tid)?;
-        write!(out, "\"ts\":{}", Micros(ts))?;
+        write!(out, "\"ts\":{}", Micros(ts.0))?;
         out.extend(b",\"name\":");
         json_string(out, name);
         if !cat.is_empty() {
@@ -142,7 +143,7 @@ impl ChromeJsonWriter {
     }
 
     fn metadata(&mut self, kind: &str, place: JsonPlace, name: &str) -> io::Result<()> {
-        self.event(b'M', place, 0, kind.as_bytes(), "", |out| {
+        self.event(b'M', place, Timestamp::MIN, kind.as_bytes(), "", |out| {
             out.extend(b",\"args\":{\"name\":");
             json_string(out, name.as_bytes());
             out.push(b'}');
@@ -198,7 +199,7 @@ fn cpu_place(cpu: Cpu) -> JsonPlace {
 }
 
 impl TrackSink for ChromeJsonWriter {
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let ts = self.slices.entry(at.tid).or_default().begin(ts, place(at), name);
         self.event(b'B', place(at), ts, name, "atrace", |_| ())
     }
@@ -229,7 +230,7 @@ impl TrackSink for ChromeJsonWriter {
         })
     }
 
-    fn instant(&mut self, _: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         self.event(b'i', place(at), ts, name, "atrace", |out| out.extend(b",\"s\":\"t\""))
     }
 
@@ -323,7 +324,7 @@ impl TrackSink for ChromeJsonWriter {
         self.complete(place, span, name, "track_event", track.args())
     }
 
-    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn track_instant(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let place = self.own_place(track);
         self.event(b'i', place, ts, name, "track_event", |out| {
             out.extend(b",\"s\":\"t\"");
@@ -331,7 +332,7 @@ impl TrackSink for ChromeJsonWriter {
         })
     }
 
-    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+    fn track_counter(&mut self, track: &OwnTrack, ts: Timestamp, value: CounterValue) -> io::Result<()> {
         let pid = track.place().0.unwrap_or(TRACK_PROCESS);
         self.event(b'C', counter_place(pid), ts, track.label().as_bytes(), "", |out| {
             out.extend(b",\"args\":{\"value\":");
@@ -369,7 +370,7 @@ impl TrackSink for ChromeJsonWriter {
         self.event(b'e', place, span.end, name, FRAME_CATEGORY, |out| out.extend(id.as_bytes()))
     }
 
-    fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
+    fn track_flow(&mut self, track: &OwnTrack, ts: Timestamp, flow: Flow) -> io::Result<()> {
         let phase = match (self.flows.insert(flow.id), flow.ends) {
             (_, true) => {
                 self.flows.remove(&flow.id);
@@ -411,7 +412,7 @@ impl TrackSink for ChromeJsonWriter {
         })
     }
 
-    fn lost(&mut self, cpu: Cpu, ts: u64, count: Option<u64>) -> io::Result<()> {
+    fn lost(&mut self, cpu: Cpu, ts: Timestamp, count: Option<u64>) -> io::Result<()> {
         let place = cpu_place(cpu);
         self.name_track(place, || format!("CPU {cpu}"));
         self.event(b'i', place, ts, b"events lost", "ftrace", |out| {
@@ -461,6 +462,7 @@ mod tests {
 
     use super::json_text::as_double;
     use super::{Duration, JsonPlace, Micros, SliceTrack, Span};
+    use crate::clock::Timestamp;
     use crate::tracks::tests::{TEXT, export};
 
     fn events() -> Vec<Json> {
@@ -540,7 +542,7 @@ mod tests {
             let place = JsonPlace { pid: 1, tid: 1 };
             let mut written = Vec::new();
             // Two slices inside each other and one behind them, all at one time; then the end of the caller.
-            written.push((true, track.begin(start, place, b"caller")));
+            written.push((true, track.begin(Timestamp(start), place, b"caller")));
             for (is_begin, ts) in [
                 (true, 500),
                 (true, 500),
@@ -550,26 +552,26 @@ mod tests {
                 (false, 500),
                 (false, 2_000),
             ] {
-                let ts = start + ts;
+                let ts = Timestamp(start + ts);
                 let written_ts =
                     if is_begin { track.begin(ts, place, b"x") } else { track.end(ts, b"x").unwrap().0 };
                 assert!(written_ts >= ts && written_ts < ts + 1_000, "{start} {ts} {written_ts}");
                 written.push((is_begin, written_ts));
             }
             for pair in written.windows(2) {
-                let [a, b] = [pair[0].1, pair[1].1].map(as_double);
+                let [a, b] = [pair[0].1, pair[1].1].map(|ts| as_double(ts.0));
                 assert!(a <= b, "{written:?}");
                 // All slices but the caller have one name.
                 assert!(pair[0].0 == pair[1].0 || a < b, "{written:?}");
             }
-            assert_eq!(track.end(start + 3_000, b"x"), None, "no slice is open");
+            assert_eq!(track.end(Timestamp(start + 3_000), b"x"), None, "no slice is open");
         }
     }
 
     /// Start and end as a viewer computes them: it reads `ts` and `dur` as doubles, subtracts the time of the
     /// first event, and adds.
     fn viewers_span(start: u64, end: u64, first: f64) -> (f64, f64) {
-        let span = Span { start, end, open: false };
+        let span = Span { start: Timestamp(start), end: Timestamp(end), open: false };
         let ts: f64 = Micros(start).to_string().parse().unwrap();
         let dur: f64 = Duration::new(span).to_string().parse().unwrap();
         (ts - first, ts - first + dur)
@@ -600,7 +602,7 @@ mod tests {
                         assert_eq!(sum <= successor_ts, end <= successor, "{start} {end} {successor}");
                     }
                 }
-                let exact = Duration::new(Span { start, end, open: false });
+                let exact = Duration::new(Span { start: Timestamp(start), end: Timestamp(end), open: false });
                 fitted += u32::from(matches!(exact, Duration::Fitted(_)));
             }
         }

@@ -7,6 +7,7 @@
 
 use super::event_encoder::{EventEncoder, KernelSymbols, as_number};
 use super::packet::packet;
+use crate::clock::Timestamp;
 use crate::formats::perfetto::fields::{
     compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, trace_packet,
 };
@@ -106,8 +107,8 @@ struct CompactSched {
 /// The columns that switches and wakings have in common.
 #[derive(Default)]
 struct CompactColumns {
-    /// The time of the last row, ns: timestamps are deltas.
-    last: u64,
+    /// The time of the last row: timestamps are deltas.
+    last: Timestamp,
     timestamp: Vec<u8>,
     pid: Vec<u8>,
     prio: Vec<u8>,
@@ -121,8 +122,8 @@ fn packed_int(out: &mut Vec<u8>, value: i64) {
 }
 
 impl CompactColumns {
-    fn push(&mut self, ts: u64, pid: i64, prio: i64, comm: usize) {
-        varint::push(&mut self.timestamp, ts.wrapping_sub(self.last));
+    fn push(&mut self, ts: Timestamp, pid: i64, prio: i64, comm: usize) {
+        varint::push(&mut self.timestamp, ts.0.wrapping_sub(self.last.0));
         self.last = ts;
         packed_int(&mut self.pid, pid);
         packed_int(&mut self.prio, prio);
@@ -130,7 +131,7 @@ impl CompactColumns {
     }
 
     fn clear(&mut self) {
-        self.last = 0;
+        self.last = Timestamp::MIN;
         for column in [&mut self.timestamp, &mut self.pid, &mut self.prio, &mut self.comm] {
             column.clear();
         }
@@ -226,7 +227,7 @@ impl CpuBundle {
         };
         if compacted.is_none() {
             message(&mut self.whole_events, bundle_field::EVENT, |out| {
-                uint(out, ftrace_event::TIMESTAMP, event.ts);
+                uint(out, ftrace_event::TIMESTAMP, event.ts.0);
                 uint(out, ftrace_event::PID, u64::from(event.tid.0 as u32));
                 encoder.encode(out, event, kind, symbols);
                 if event.flags as u8 != 0 {

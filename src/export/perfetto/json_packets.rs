@@ -14,6 +14,7 @@ use rustc_hash::FxHasher;
 
 use super::super::Out;
 use super::packet::packet;
+use crate::clock::Timestamp;
 use crate::formats::ReadReport;
 use crate::formats::chrome_json::{
     ChromeJsonTrace, Id, IdScope, InstantScope, JsonEvent, JsonProcess, JsonThread, ThreadKey,
@@ -165,10 +166,10 @@ impl JsonPackets {
     }
 
     /// Appends a packet with an event at `ts` on the track of `thread`.
-    fn track_event(&mut self, ts: u64, thread: ThreadKey, fill: impl FnOnce(&mut Vec<u8>)) {
+    fn track_event(&mut self, ts: Timestamp, thread: ThreadKey, fill: impl FnOnce(&mut Vec<u8>)) {
         let uuid = self.threads.get(&thread).copied().unwrap_or(0);
         packet(&mut self.out, SEQUENCE, |out| {
-            uint(out, trace_packet::TIMESTAMP, ts);
+            uint(out, trace_packet::TIMESTAMP, ts.0);
             message(out, trace_packet::TRACK_EVENT, |out| {
                 uint(out, track_event::TRACK_UUID, uuid);
                 fill(out);
@@ -177,7 +178,7 @@ impl JsonPackets {
     }
 
     fn event(&mut self, thread: ThreadKey, event: &JsonEvent<'_>) {
-        let Some(ts) = event.ts.and_then(|ts| u64::try_from(ts).ok()) else { return };
+        let Some(ts) = event.time() else { return };
         self.report.cover(ts);
         match event.phase {
             b'B' => {
@@ -215,7 +216,7 @@ impl JsonPackets {
         }
     }
 
-    fn whole_slice(&mut self, ts: u64, thread: ThreadKey, event: &JsonEvent<'_>) {
+    fn whole_slice(&mut self, ts: Timestamp, thread: ThreadKey, event: &JsonEvent<'_>) {
         let Some(dur) = event.dur.and_then(|dur| u64::try_from(dur).ok()) else {
             self.left_out += 1;
             return;
@@ -248,7 +249,7 @@ impl JsonPackets {
         });
     }
 
-    fn instant(&mut self, ts: u64, thread: ThreadKey, event: &JsonEvent<'_>) {
+    fn instant(&mut self, ts: Timestamp, thread: ThreadKey, event: &JsonEvent<'_>) {
         let scope = match event.instant {
             Some(InstantScope::Thread) => None,
             Some(InstantScope::Process) => Some(instant_event_scope::PROCESS),
@@ -273,7 +274,7 @@ impl JsonPackets {
         });
     }
 
-    fn async_event(&mut self, ts: u64, thread: ThreadKey, event: &JsonEvent<'_>) {
+    fn async_event(&mut self, ts: Timestamp, thread: ThreadKey, event: &JsonEvent<'_>) {
         let Some((scope, id)) = event.id else {
             self.left_out += 1;
             return;
@@ -294,7 +295,7 @@ impl JsonPackets {
         });
     }
 
-    fn counters(&mut self, ts: u64, pid: i64, event: &JsonEvent<'_>) {
+    fn counters(&mut self, ts: Timestamp, pid: i64, event: &JsonEvent<'_>) {
         let mut prefix = event.name.unwrap_or_default().bytes().into_owned();
         if let Some((IdScope::Unscoped, id)) = event.id {
             prefix.extend_from_slice(b" id: ");
@@ -317,7 +318,7 @@ impl JsonPackets {
             };
             self.report.track_events.counter_values += 1;
             packet(&mut self.out, SEQUENCE, |out| {
-                uint(out, trace_packet::TIMESTAMP, ts);
+                uint(out, trace_packet::TIMESTAMP, ts.0);
                 message(out, trace_packet::TRACK_EVENT, |out| {
                     uint(out, track_event::TYPE, track_event_type::COUNTER);
                     uint(out, track_event::TRACK_UUID, uuid);

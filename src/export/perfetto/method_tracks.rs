@@ -7,6 +7,7 @@
 //! over costs more than to make their packets.
 
 use super::packet::{FreeIds, packet};
+use crate::clock::Timestamp;
 use crate::formats::perfetto::fields::{
     clock_snapshot, clock_snapshot_clock, event_name, interned_data, process_descriptor, sequence_flags,
     thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor, track_event,
@@ -50,8 +51,8 @@ pub(super) struct MethodTrack {
     tail: ShortBytes,
     thread: MethodThread,
     started: bool,
-    /// The time of the last packet, ns.
-    last: u64,
+    /// The time of the last packet.
+    last: Timestamp,
     /// One bit for each method: whether the sequence has interned the method's name.
     interned: Vec<u64>,
 }
@@ -101,7 +102,7 @@ impl MethodTrack {
             tail: ShortBytes::new(&tail),
             thread: thread.clone(),
             started: false,
-            last: 0,
+            last: Timestamp::MIN,
             interned: Vec::new(),
         }
     }
@@ -129,7 +130,7 @@ impl MethodTrack {
     /// Returns the packet's length. For any other edge nothing is written, and `None` is returned.
     #[inline(always)]
     fn short_packet(&mut self, room: &mut PacketRoom, edge: &Edge) -> Option<usize> {
-        let delta = edge.ts.wrapping_sub(self.last);
+        let delta = edge.ts.0.wrapping_sub(self.last.0);
         let cpu_us = edge.cpu.unwrap_or(0) / 1000;
         let name = name_iid(edge.method.0);
         let enters = edge.kind == EdgeKind::Enter;
@@ -194,7 +195,7 @@ impl MethodTrack {
     }
 
     /// Describes the track, and begins the sequence at the time `ts`.
-    fn start(&mut self, out: &mut Vec<u8>, ts: u64) {
+    fn start(&mut self, out: &mut Vec<u8>, ts: Timestamp) {
         self.started = true;
         let parent = self.describe_parent(out);
         let name = match self.thread.tid {
@@ -249,14 +250,14 @@ impl MethodTrack {
         Some(self.parent)
     }
 
-    /// Sets the sequence's delta clock to `ts`, ns of the timeline's clock.
-    fn set_clock(&mut self, out: &mut Vec<u8>, ts: u64) {
+    /// Sets the sequence's delta clock to `ts` of the timeline's clock.
+    fn set_clock(&mut self, out: &mut Vec<u8>, ts: Timestamp) {
         message(out, trace::PACKET, |out| {
             message(out, trace_packet::CLOCK_SNAPSHOT, |out| {
                 for (id, incremental) in [(self.clock, false), (DELTA_CLOCK, true)] {
                     message(out, clock_snapshot::CLOCKS, |out| {
                         uint(out, clock_snapshot_clock::CLOCK_ID, id);
-                        uint(out, clock_snapshot_clock::TIMESTAMP, ts);
+                        uint(out, clock_snapshot_clock::TIMESTAMP, ts.0);
                         if incremental {
                             uint(out, clock_snapshot_clock::IS_INCREMENTAL, 1);
                         }
@@ -266,7 +267,7 @@ impl MethodTrack {
             });
             uint(out, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, self.sequence);
             uint(out, trace_packet::TIMESTAMP_CLOCK_ID, self.clock);
-            uint(out, trace_packet::TIMESTAMP, ts);
+            uint(out, trace_packet::TIMESTAMP, ts.0);
         });
         self.last = ts;
     }

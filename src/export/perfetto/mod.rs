@@ -32,7 +32,7 @@ use self::samples::SampleWriter;
 use super::Out;
 use super::writer_thread::WriterThread;
 use crate::art::Mapping;
-use crate::clock::{Clock, Snapshots};
+use crate::clock::{Clock, Snapshots, Timestamp};
 use crate::formats::input::Input;
 use crate::formats::perfetto::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, debug_annotation, ftrace_cpu_stats, ftrace_stats,
@@ -67,8 +67,8 @@ pub(super) struct PerfettoWriter<'a> {
     methods: Arc<Mutex<MethodTracks>>,
     /// The method slices that `methods` does not have yet.
     batch: MethodBatch,
-    /// The time of the first event, ns; `u64::MAX` as long as there is none.
-    first_ts: u64,
+    /// The time of the first event; [`Timestamp::MAX`] as long as there is none.
+    first_ts: Timestamp,
     clock: Clock,
     /// Fields of kernel events that Perfetto's messages cannot hold, each as `event.field`.
     left_out: Vec<String>,
@@ -107,7 +107,7 @@ impl<'a> PerfettoWriter<'a> {
             processes: BTreeMap::new(),
             methods: Arc::default(),
             batch: MethodBatch::default(),
-            first_ts: u64::MAX,
+            first_ts: Timestamp::MAX,
             clock: Clock::Boottime,
             left_out: Vec::new(),
             passed: None,
@@ -128,9 +128,9 @@ impl<'a> PerfettoWriter<'a> {
         }
     }
 
-    /// The time of the first event, ns; 0 if there is none.
-    fn start(&self) -> u64 {
-        if self.first_ts == u64::MAX { 0 } else { self.first_ts }
+    /// The time of the first event; the clock's begin if there is none.
+    fn start(&self) -> Timestamp {
+        if self.first_ts == Timestamp::MAX { Timestamp::MIN } else { self.first_ts }
     }
 
     /// Hands over the method slices that wait. They come before the bytes in `out`.
@@ -461,8 +461,8 @@ impl TimelineSink for PerfettoWriter<'_> {
             cpu.lost = cpu.lost.max(count.lost);
         }
         drop(kernel);
-        if self.first_ts == u64::MAX {
-            self.first_ts = outcome.report.first_ts.unwrap_or(u64::MAX);
+        if self.first_ts == Timestamp::MAX {
+            self.first_ts = outcome.report.first_ts.unwrap_or(Timestamp::MAX);
         }
         // The traces that pass through have these counts already, for the same CPUs.
         if self.passed.is_none() {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::packet::{FreeIds, packet, timestamp};
+use crate::clock::Timestamp;
 use crate::formats::perfetto::fields::{
     actual_display_frame_start as actual_display, actual_surface_frame_start as actual_surface,
     debug_annotation, frame_end, frame_timeline_event, process_descriptor, thread_descriptor, trace_packet,
@@ -147,7 +148,14 @@ struct FrameWriter {
 impl FrameWriter {
     /// Appends a frame that begins at `ts`: two packets, or one if its end is not known. `clock` is the clock
     /// of its times, a value of the enum `BuiltinClock`.
-    fn frame(&mut self, out: &mut Vec<u8>, sequence: u64, ts: u64, frame: &TimelineFrame<'_>, clock: u64) {
+    fn frame(
+        &mut self,
+        out: &mut Vec<u8>,
+        sequence: u64,
+        ts: Timestamp,
+        frame: &TimelineFrame<'_>,
+        clock: u64,
+    ) {
         self.cookie += 1;
         let cookie = self.cookie;
         packet(out, sequence, |out| {

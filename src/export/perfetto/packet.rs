@@ -1,5 +1,6 @@
 //! `TracePacket`, the message of which a Perfetto trace consists, and the ids of packet sequences and tracks.
 
+use crate::clock::Timestamp;
 use crate::formats::perfetto::fields::{builtin_clock, trace, trace_packet};
 use crate::formats::perfetto::wire::write::{message, uint};
 
@@ -19,10 +20,10 @@ pub(super) fn packet(out: &mut Vec<u8>, sequence: u64, fill: impl FnOnce(&mut Ve
     });
 }
 
-/// Appends the timestamp of a packet, ns of `clock`, a value of the enum `BuiltinClock`. BOOTTIME need not be
-/// named.
-pub(super) fn timestamp(out: &mut Vec<u8>, ts: u64, clock: u64) {
-    uint(out, trace_packet::TIMESTAMP, ts);
+/// Appends the timestamp of a packet, a time of `clock`, which is a value of the enum `BuiltinClock`.
+/// BOOTTIME need not be named.
+pub(super) fn timestamp(out: &mut Vec<u8>, ts: Timestamp, clock: u64) {
+    uint(out, trace_packet::TIMESTAMP, ts.0);
     if clock != builtin_clock::BOOTTIME {
         uint(out, trace_packet::TIMESTAMP_CLOCK_ID, clock);
     }

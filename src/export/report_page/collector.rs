@@ -8,6 +8,7 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use super::columns::PageArrow;
 use super::tracks::{LaneKey, Name, Owner, PageThreadId, PageTracks, TrackRole};
+use crate::clock::Timestamp;
 use crate::export::systrace::EventPrinter;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
@@ -36,7 +37,7 @@ pub(crate) struct PageCollector {
     /// The arrows of flows.
     pub(super) flows: Vec<PageArrow>,
     /// The last event of each flow: its time, and its track.
-    open_flows: HashMap<u64, (u64, usize)>,
+    open_flows: HashMap<u64, (Timestamp, usize)>,
     /// The time that each thread had a CPU, ns.
     pub on_cpu_ns: HashMap<Tid, u64>,
     finder: Finder,
@@ -52,10 +53,10 @@ pub(crate) struct PageCollector {
 /// A reading of the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WallMark {
-    /// The time of the timeline, ns.
-    pub ts: u64,
-    /// CLOCK_REALTIME at that time, ns.
-    pub realtime: u64,
+    /// The time of the timeline.
+    pub ts: Timestamp,
+    /// The time in CLOCK_REALTIME then.
+    pub realtime: Timestamp,
 }
 
 /// Prints the fields of the events that the page shows as texts.
@@ -116,8 +117,8 @@ impl PageCollector {
         self.method_threads[index] = Some((thread.clone(), self.tracks.add_calls(owner)));
     }
 
-    /// The frames that are complete at the time `now`, ns: see [`Finder::take_frames`].
-    pub fn take_frames(&mut self, tasks: &Tasks, now: u64, is_last: bool) -> Vec<Frame> {
+    /// The frames that are complete at the time `now`: see [`Finder::take_frames`].
+    pub fn take_frames(&mut self, tasks: &Tasks, now: Timestamp, is_last: bool) -> Vec<Frame> {
         self.finder.take_frames(tasks, now, is_last)
     }
 
@@ -127,7 +128,7 @@ impl PageCollector {
     }
 
     /// See [`Finder::latest_launches`].
-    pub fn latest_launches(&mut self, tasks: &Tasks, now: u64) -> Vec<Launch> {
+    pub fn latest_launches(&mut self, tasks: &Tasks, now: Timestamp) -> Vec<Launch> {
         self.finder.latest_launches(tasks, now)
     }
 
@@ -174,7 +175,7 @@ impl TrackSink for PageCollector {
         self.printers.kinds.push((self.printers.kernel.clone(), None));
     }
 
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         // Chromium's markers go on: `name|arguments|category`. Catapult's viewer shows the first part as
         // the name.
         let mut parts = name.splitn(2, |byte| *byte == b'|');
@@ -213,9 +214,9 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn instant(&mut self, _: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         if let Some(Marker::ClockSync(ClockSync::Realtime { ms })) = Marker::parse(name) {
-            self.wall = Some(WallMark { ts, realtime: ms.saturating_mul(1_000_000) });
+            self.wall = Some(WallMark { ts, realtime: Timestamp(ms.saturating_mul(1_000_000)) });
         }
         let label = self.strings.id(name);
         self.tracks.instants(TrackRole::Markers, Owner::thread(at.tid), Name::Main).push(ts, label, None);
@@ -246,7 +247,7 @@ impl TrackSink for PageCollector {
         } else {
             self.strings.id(name.as_bytes())
         };
-        *self.on_cpu_ns.entry(at.tid).or_default() += span.end.saturating_sub(span.start);
+        *self.on_cpu_ns.entry(at.tid).or_default() += span.end.since(span.start);
         self.tracks.running(cpu).add_running(span.start, span.end, label, at.tid, span.open);
         Ok(())
     }
@@ -266,7 +267,7 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn irq_begin(&mut self, cpu: Cpu, ts: u64, name: &str) -> io::Result<()> {
+    fn irq_begin(&mut self, cpu: Cpu, ts: Timestamp, name: &str) -> io::Result<()> {
         let label = self.strings.id(name.as_bytes());
         self.tracks.slices(TrackRole::Irq, Owner::Cpu(cpu), Name::Main).begin(ts, label);
         Ok(())
@@ -295,7 +296,7 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn track_begin(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let label = self.strings.id(name);
         self.tracks
             .slices(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name))
@@ -313,7 +314,7 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn track_instant(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let label = self.strings.id(name);
         let args = self.args_of(track);
         self.tracks
@@ -322,7 +323,7 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+    fn track_counter(&mut self, track: &OwnTrack, ts: Timestamp, value: CounterValue) -> io::Result<()> {
         let counter = self.tracks.counter(TrackRole::Own, owner_of(track), Name::Own(track.id, &track.name));
         counter.push(ts, counter_number(value));
         Ok(())
@@ -346,7 +347,7 @@ impl TrackSink for PageCollector {
         Ok(())
     }
 
-    fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
+    fn track_flow(&mut self, track: &OwnTrack, ts: Timestamp, flow: Flow) -> io::Result<()> {
         let Some(at) = self.tracks.of_own_track(track.id) else { return Ok(()) };
         let before = if flow.ends {
             self.open_flows.remove(&flow.id)

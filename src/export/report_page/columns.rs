@@ -6,6 +6,7 @@
 
 use serde::ser::{Serialize, Serializer};
 
+use crate::clock::Timestamp;
 use crate::ids::{Cpu, Tid};
 use crate::tracks::Span;
 use crate::varint;
@@ -69,9 +70,9 @@ fn factor_of(values: impl IntoIterator<Item = u64>) -> u64 {
     if all { MICROSECOND } else { 1 }
 }
 
-/// The facts that are known at the end only: the trace's start, ns, and the index of each thread on the page.
+/// The facts that are known at the end only: the trace's start, and the index of each thread on the page.
 pub(super) struct Base<'a> {
-    pub start: u64,
+    pub start: Timestamp,
     pub thread: &'a dyn Fn(Tid) -> Option<usize>,
 }
 
@@ -85,8 +86,8 @@ impl Base<'_> {
 /// A column of times that never decrease.
 #[derive(Default)]
 pub(super) struct TimeColumn {
-    /// The first time and the last one, ns.
-    range: Option<(u64, u64)>,
+    /// The first time and the last one.
+    range: Option<(Timestamp, Timestamp)>,
     /// The differences behind the first time.
     deltas: Vec<u8>,
     /// Whether a difference is no multiple of [`MICROSECOND`].
@@ -96,7 +97,7 @@ pub(super) struct TimeColumn {
 impl TimeColumn {
     /// Appends a time, and returns the appended time. A time before the last one is replaced by the last one.
     #[inline]
-    pub fn push(&mut self, ts: u64) -> u64 {
+    pub fn push(&mut self, ts: Timestamp) -> Timestamp {
         match &mut self.range {
             Some((_, last)) => {
                 let ts = ts.max(*last);
@@ -113,16 +114,16 @@ impl TimeColumn {
         }
     }
 
-    pub fn first(&self) -> Option<u64> {
+    pub fn first(&self) -> Option<Timestamp> {
         self.range.map(|(first, _)| first)
     }
 
-    pub fn last(&self) -> Option<u64> {
+    pub fn last(&self) -> Option<Timestamp> {
         self.range.map(|(_, last)| last)
     }
 
-    /// The times, ns.
-    fn all(&self) -> impl Iterator<Item = u64> {
+    /// The times.
+    fn all(&self) -> impl Iterator<Item = Timestamp> {
         let deltas = varint::all(&self.deltas);
         let times = |first| {
             std::iter::once(0).chain(deltas).scan(first, |ts, delta| {
@@ -135,7 +136,7 @@ impl TimeColumn {
 
     fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
         if let Some(first) = self.first() {
-            varint::push(out, first.saturating_sub(base.start));
+            varint::push(out, first.since(base.start));
             out.extend_from_slice(&self.deltas);
         }
     }
@@ -151,7 +152,7 @@ impl TimeColumn {
             return self.encode(base, out);
         }
         let Some(first) = self.first() else { return };
-        varint::push(out, first.saturating_sub(base.start));
+        varint::push(out, first.since(base.start));
         varint::all(&self.deltas).for_each(|delta| varint::push(out, delta / MICROSECOND));
     }
 }
@@ -160,8 +161,8 @@ impl TimeColumn {
 pub(super) trait EncodedColumns {
     /// The number of values of each column.
     fn count(&self) -> usize;
-    /// The earliest and the latest time, ns.
-    fn range(&self) -> Option<(u64, u64)>;
+    /// The earliest and the latest time.
+    fn range(&self) -> Option<(Timestamp, Timestamp)>;
     /// The columns, in the order in which [`EncodedColumns::encode`] appends them.
     fn names(&self) -> Vec<ColumnName>;
     fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>);
@@ -193,7 +194,7 @@ pub(super) struct SpanColumns {
     tids: Option<Vec<Tid>>,
     /// The open slices, the innermost one last.
     open: Vec<u32>,
-    end: u64,
+    end: Timestamp,
     outermost_ns: u64,
     /// Slices that lie deeper than the page's column can say.
     pub clamped: u64,
@@ -206,10 +207,10 @@ impl SpanColumns {
     }
 
     /// Appends an open span at level `depth`, and returns its number.
-    fn add(&mut self, ts: u64, depth: usize, label: u32) -> u32 {
+    fn add(&mut self, ts: Timestamp, depth: usize, label: u32) -> u32 {
         let number = self.durations.len() as u32;
         let ts = self.starts.push(ts);
-        self.durations.push(ts);
+        self.durations.push(ts.0);
         self.clamped += u64::from(depth > MAX_DEPTH);
         let depth = depth.min(MAX_DEPTH);
         varint::push(&mut self.depths, varint::zigzag(depth as i64 - self.last_depth));
@@ -220,9 +221,9 @@ impl SpanColumns {
     }
 
     /// Ends the span with this number; returns its length, ns.
-    fn close(&mut self, number: u32, ts: u64, open: bool) -> u64 {
+    fn close(&mut self, number: u32, ts: Timestamp, open: bool) -> u64 {
         let duration = &mut self.durations[number as usize];
-        *duration = ts.saturating_sub(*duration);
+        *duration = ts.0.saturating_sub(*duration);
         self.end = self.end.max(ts);
         if open {
             self.flags.push((number, NO_END));
@@ -231,7 +232,7 @@ impl SpanColumns {
     }
 
     /// Begins a slice inside of the innermost open one.
-    pub fn begin(&mut self, ts: u64, label: u32) {
+    pub fn begin(&mut self, ts: Timestamp, label: u32) {
         let number = self.add(ts, self.open.len(), label);
         self.open.push(number);
     }
@@ -248,13 +249,13 @@ impl SpanColumns {
 
     /// Begins a call; `cpu` is the thread's CPU time, ns.
     #[inline]
-    pub fn begin_call(&mut self, ts: u64, method: u32, cpu: Option<u64>) {
+    pub fn begin_call(&mut self, ts: Timestamp, method: u32, cpu: Option<u64>) {
         self.begin(ts, method);
         self.cpu.push(cpu.unwrap_or(0));
     }
 
     /// Ends the innermost open slice. `open` says that no end was recorded.
-    pub fn end(&mut self, ts: u64, open: bool) {
+    pub fn end(&mut self, ts: Timestamp, open: bool) {
         let Some(number) = self.open.pop() else { return };
         let duration = self.close(number, ts, open);
         if self.open.is_empty() {
@@ -264,7 +265,7 @@ impl SpanColumns {
 
     /// Ends the innermost open call; `cpu` is the thread's CPU time, ns.
     #[inline]
-    pub fn end_call(&mut self, ts: u64, cpu: Option<u64>) {
+    pub fn end_call(&mut self, ts: Timestamp, cpu: Option<u64>) {
         let Some(number) = self.open.last().map(|number| *number as usize) else { return };
         self.has_cpu |= cpu.is_some();
         self.cpu[number] = cpu.map_or(0, |cpu| cpu.saturating_sub(self.cpu[number]));
@@ -272,7 +273,7 @@ impl SpanColumns {
     }
 
     /// Appends the time in which a thread had the CPU.
-    pub fn add_running(&mut self, start: u64, end: u64, label: u32, tid: Tid, open: bool) {
+    pub fn add_running(&mut self, start: Timestamp, end: Timestamp, label: u32, tid: Tid, open: bool) {
         let number = self.add(start, 0, label);
         self.close(number, end, open);
         self.tids.get_or_insert_default().push(tid);
@@ -309,9 +310,9 @@ impl SpanColumns {
 
 /// A slice that has been taken out of its columns.
 pub(super) struct SpanItem {
-    pub start: u64,
+    pub start: Timestamp,
     /// Meaningless for an open slice.
-    pub end: u64,
+    pub end: Timestamp,
     pub depth: usize,
     pub label: u32,
     pub flags: u8,
@@ -374,7 +375,7 @@ impl EncodedColumns for SpanColumns {
         self.durations.len()
     }
 
-    fn range(&self) -> Option<(u64, u64)> {
+    fn range(&self) -> Option<(Timestamp, Timestamp)> {
         self.starts.first().map(|first| (first, self.end.max(self.starts.last().unwrap_or(first))))
     }
 
@@ -435,8 +436,8 @@ impl EncodedColumns for SpanColumns {
 /// An asynchronous slice: slices that overlap lie on different lanes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LaneSlice {
-    pub start: u64,
-    pub end: u64,
+    pub start: Timestamp,
+    pub end: Timestamp,
     pub label: u32,
     pub lane: usize,
     pub flags: u8,
@@ -451,14 +452,14 @@ pub(super) struct StateColumns {
     cpus: Vec<u8>,
     /// Thread ids; 0 is none.
     wakers: Vec<Tid>,
-    end: u64,
+    end: Timestamp,
 }
 
 impl StateColumns {
     pub fn push(&mut self, span: Span, state: u32, cpu: Option<Cpu>, waker: Option<Tid>) {
         let start = self.starts.push(span.start);
         let end = span.end;
-        varint::push(&mut self.durations, end.saturating_sub(start));
+        varint::push(&mut self.durations, end.since(start));
         varint::push(&mut self.states, state.into());
         varint::push(&mut self.cpus, cpu.map_or(0, |cpu| cpu.count_if_last().into()));
         self.wakers.push(waker.unwrap_or_default());
@@ -500,7 +501,7 @@ impl EncodedColumns for StateColumns {
         self.wakers.len()
     }
 
-    fn range(&self) -> Option<(u64, u64)> {
+    fn range(&self) -> Option<(Timestamp, Timestamp)> {
         self.starts.first().map(|first| (first, self.end))
     }
 
@@ -532,7 +533,7 @@ pub(super) struct InstantColumns {
 }
 
 impl InstantColumns {
-    pub fn push(&mut self, ts: u64, label: u32, args: Option<u32>) {
+    pub fn push(&mut self, ts: Timestamp, label: u32, args: Option<u32>) {
         self.times.push(ts);
         self.count += 1;
         varint::push(&mut self.labels, label.into());
@@ -546,7 +547,7 @@ impl EncodedColumns for InstantColumns {
         self.count
     }
 
-    fn range(&self) -> Option<(u64, u64)> {
+    fn range(&self) -> Option<(Timestamp, Timestamp)> {
         self.times.first().zip(self.times.last())
     }
 
@@ -576,7 +577,7 @@ pub(super) struct CounterColumns {
 }
 
 impl CounterColumns {
-    pub fn push(&mut self, ts: u64, value: Result<i64, f64>) {
+    pub fn push(&mut self, ts: Timestamp, value: Result<i64, f64>) {
         self.times.push(ts);
         let fits = |value: i64| self.whole.last().is_none_or(|last| value.checked_sub(*last).is_some());
         match (value, &mut self.fractions) {
@@ -595,7 +596,7 @@ impl EncodedColumns for CounterColumns {
         self.fractions.as_ref().map_or(self.whole.len(), Vec::len)
     }
 
-    fn range(&self) -> Option<(u64, u64)> {
+    fn range(&self) -> Option<(Timestamp, Timestamp)> {
         self.times.first().zip(self.times.last())
     }
 
@@ -619,11 +620,11 @@ impl EncodedColumns for CounterColumns {
 #[derive(Default)]
 pub(super) struct LossColumns {
     /// Begin, end, and how many, where that is known.
-    periods: Vec<(u64, u64, Option<u64>)>,
+    periods: Vec<(Timestamp, Timestamp, Option<u64>)>,
 }
 
 impl LossColumns {
-    pub fn push(&mut self, start: u64, end: u64, count: Option<u64>) {
+    pub fn push(&mut self, start: Timestamp, end: Timestamp, count: Option<u64>) {
         self.periods.push((start, end, count));
     }
 }
@@ -634,7 +635,7 @@ impl EncodedColumns for LossColumns {
     }
 
     /// The begins of losses are times of other events.
-    fn range(&self) -> Option<(u64, u64)> {
+    fn range(&self) -> Option<(Timestamp, Timestamp)> {
         let ends = self.periods.iter().map(|(_, end, _)| *end);
         ends.clone().min().zip(ends.max())
     }
@@ -650,10 +651,10 @@ impl EncodedColumns for LossColumns {
     fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
         let mut starts = TimeColumn::default();
         // A loss before the CPU's first event begins with the trace.
-        let start = |period: &(u64, u64, _)| period.0.max(base.start);
+        let start = |period: &(Timestamp, Timestamp, _)| period.0.max(base.start);
         self.periods.iter().for_each(|period| _ = starts.push(start(period)));
         starts.encode(base, out);
-        self.periods.iter().for_each(|period| varint::push(out, period.1.saturating_sub(start(period))));
+        self.periods.iter().for_each(|period| varint::push(out, period.1.since(start(period))));
         self.periods.iter().for_each(|(_, _, count)| varint::push(out, count.unwrap_or(0)));
     }
 }
@@ -672,10 +673,17 @@ pub(super) struct CauseColumns {
 }
 
 impl CauseColumns {
-    /// Appends the time from `start` to `end`, ns. `follow` is the thread whose time is the cause.
-    pub fn push(&mut self, start: u64, end: u64, cause: u32, subject: Option<u32>, follow: Option<Tid>) {
+    /// Appends the time from `start` to `end`. `follow` is the thread whose time is the cause.
+    pub fn push(
+        &mut self,
+        start: Timestamp,
+        end: Timestamp,
+        cause: u32,
+        subject: Option<u32>,
+        follow: Option<Tid>,
+    ) {
         let start = self.starts.push(start);
-        self.durations.push(end.saturating_sub(start));
+        self.durations.push(end.since(start));
         self.causes.push(cause);
         self.subjects.push(subject.map_or(0, |id| id + 1));
         self.follows.push(follow);
@@ -688,7 +696,7 @@ impl EncodedColumns for CauseColumns {
     }
 
     /// The first and the last stretch lie within other tracks.
-    fn range(&self) -> Option<(u64, u64)> {
+    fn range(&self) -> Option<(Timestamp, Timestamp)> {
         None
     }
 
@@ -721,10 +729,10 @@ pub(super) struct ArrowColumns {
 /// An arrow between two tracks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageArrow {
-    /// The time at which it begins, ns.
-    pub from_ts: u64,
-    /// The time at which it ends, ns.
-    pub to_ts: u64,
+    /// The time at which it begins.
+    pub from_ts: Timestamp,
+    /// The time at which it ends.
+    pub to_ts: Timestamp,
     /// The number of the track on which it begins.
     pub from_track: usize,
     /// The number of the track on which it ends.
@@ -736,7 +744,7 @@ impl EncodedColumns for ArrowColumns {
         self.list.len()
     }
 
-    fn range(&self) -> Option<(u64, u64)> {
+    fn range(&self) -> Option<(Timestamp, Timestamp)> {
         None
     }
 
@@ -751,7 +759,7 @@ impl EncodedColumns for ArrowColumns {
         self.list.iter().for_each(|arrow| _ = from.push(arrow.from_ts));
         from.encode(base, out);
         self.list.iter().for_each(|arrow| {
-            varint::push(out, varint::zigzag(arrow.to_ts.wrapping_sub(arrow.from_ts) as i64));
+            varint::push(out, varint::zigzag(arrow.to_ts.wrapping_since(arrow.from_ts)));
         });
         self.list.iter().for_each(|arrow| varint::push(out, arrow.from_track as u64));
         self.list.iter().for_each(|arrow| varint::push(out, arrow.to_track as u64));

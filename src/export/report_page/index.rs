@@ -11,6 +11,7 @@ use super::blocks::BlockPlace;
 use super::collector::PageCollector;
 use super::columns::ColumnName;
 use super::tracks::{Owner, PageThreadId, PageTrack, TrackColumns};
+use crate::clock::Timestamp;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::{Cut, Launch, LaunchType, Measured, Rule, Stage, summarize};
 use crate::text::file_name;
@@ -228,13 +229,13 @@ pub(super) fn without_directories(value: &mut Value, inputs: &[String]) {
     }
 }
 
-/// Launches as the index has them. `start` is the trace's start, ns.
-pub(super) fn launches(measured: &Measured, people: &People, start: u64) -> Vec<Value> {
+/// Launches as the index has them. `start` is the trace's start.
+pub(super) fn launches(measured: &Measured, people: &People, start: Timestamp) -> Vec<Value> {
     measured.launches.iter().map(|launch| launch_json(launch, people, start)).collect()
 }
 
-fn launch_json(launch: &Launch, people: &People, start: u64) -> Value {
-    let since_start = |ts: u64| ts.saturating_sub(start);
+fn launch_json(launch: &Launch, people: &People, start: Timestamp) -> Value {
+    let since_start = |ts: Timestamp| ts.since(start);
     let thread = |tid: Option<Tid>| tid.and_then(|tid| people.kernel_thread(tid));
     let stage = |stage: &Stage| {
         let [from, to] = [stage.span.start, stage.span.end].map(since_start);
@@ -283,7 +284,7 @@ mod tests {
         };
         page.method_thread(&thread, String::new());
         let unknown = Task { tid: Tid::UNKNOWN, tgid: None };
-        page.instant(&Tasks::default(), unknown, 5, b"instant").unwrap();
+        page.instant(&Tasks::default(), unknown, Timestamp(5), b"instant").unwrap();
         let people = People::new(&page);
         let threads: Vec<_> = people.threads.iter().map(|thread| (thread.tid, &*thread.name)).collect();
         assert_eq!(threads, [(None, ""), (None, "pool")]);

@@ -12,7 +12,7 @@ use super::index::{self, People, TrackEntry, track_order, without_directories};
 use super::sample_strips::SampleStrips;
 use super::tracks::{FrameTimes, Name, Owner, PageTrack, PageTracks, TrackColumns, TrackRole};
 use super::videos::PageVideos;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::export::held_memory::{HeldBytes, HeldLimit, HeldMemory};
 use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{
@@ -39,8 +39,8 @@ pub(in crate::export) struct PageTrace {
     head: Option<Head>,
     samples: SampleStrips,
     notes: Vec<String>,
-    /// The trace's start, ns of its clock, once it is written.
-    start: u64,
+    /// The trace's start, in its clock, once it is written.
+    start: Timestamp,
 }
 
 impl PageTrace {
@@ -48,15 +48,21 @@ impl PageTrace {
     pub fn new(limit: HeldLimit) -> PageTrace {
         let both = Both::new(PageCollector::default(), why::ModelCollector::default());
         let builder = TrackBuilder::new(Both::new(both, HeldMemory::new(HELD_BYTES, limit)));
-        PageTrace { builder, head: None, samples: SampleStrips::default(), notes: Vec::new(), start: 0 }
+        PageTrace {
+            builder,
+            head: None,
+            samples: SampleStrips::default(),
+            notes: Vec::new(),
+            start: Timestamp::MIN,
+        }
     }
 
     fn page(&mut self) -> &mut PageCollector {
         self.builder.sink().first.parts().0
     }
 
-    /// The trace's start, ns of its clock. Known when the trace has been written.
-    pub fn start(&self) -> u64 {
+    /// The trace's start, in its clock. Known when the trace has been written.
+    pub fn start(&self) -> Timestamp {
         self.start
     }
 
@@ -77,7 +83,7 @@ impl PageTrace {
         samples.add_tracks(page);
         let model = std::mem::take(why).into_model();
         let first = page.tracks.first();
-        let start = first.into_iter().chain(summary.report.first_ts).min().unwrap_or(0);
+        let start = first.into_iter().chain(summary.report.first_ts).min().unwrap_or_default();
         // Times of a part count from its begin, whatever it begins with.
         let start = summary.window.map_or(start, |window| window.from);
         let ends =
@@ -147,8 +153,8 @@ impl PageTrace {
     }
 }
 
-/// Makes a track of the causes of each thread's time. The trace goes from `first` to `last`, ns.
-fn add_causes(model: &why::Model, first: u64, last: u64, page: &mut PageCollector) {
+/// Makes a track of the causes of each thread's time. The trace goes from `first` to `last`.
+fn add_causes(model: &why::Model, first: Timestamp, last: Timestamp, page: &mut PageCollector) {
     let PageCollector { tracks, strings, .. } = page;
     for tid in model.scheduled_threads() {
         model.stretches(tid, |start, end, cause, subject, follow| {
@@ -225,14 +231,19 @@ fn only_cpu_times(summary: &MergeSummary) -> bool {
     !summary.inputs.is_empty() && summary.inputs.iter().all(|input| is_cpu(&input.header))
 }
 
-/// The time of day at `start`, ns since 1970-01-01 UTC.
-fn wall_start(head: Option<&Head>, clock: Clock, mark: Option<WallMark>, start: u64) -> Option<u64> {
-    let by_snapshots = || head?.snapshots.convert(start, clock, Clock::Realtime);
-    let since = |mark: WallMark| start.wrapping_sub(mark.ts) as i64;
+/// The time in CLOCK_REALTIME at `start`.
+fn wall_start(
+    head: Option<&Head>,
+    clock: Clock,
+    mark: Option<WallMark>,
+    start: Timestamp,
+) -> Option<Timestamp> {
+    let by_snapshots = || head?.snapshots.convert(start.0, clock, Clock::Realtime).map(Timestamp);
+    let since = |mark: WallMark| start.wrapping_since(mark.ts);
     let by_marker = || mark.map(|mark| mark.realtime.saturating_add_signed(since(mark)));
     match clock {
         Clock::Realtime => Some(start),
-        _ => by_snapshots().filter(|wall| *wall > 0).or_else(by_marker),
+        _ => by_snapshots().filter(|wall| *wall > Timestamp::MIN).or_else(by_marker),
     }
 }
 
@@ -342,8 +353,14 @@ impl TimelineSink for PageTrace {
 }
 
 /// Makes a track of the frames of each process and layer, as far as they lie in the trace, which goes from
-/// `start` to `end`, ns.
-fn add_frames(measured: &Measured, start: u64, end: u64, tracks: &mut PageTracks, strings: &mut StringTable) {
+/// `start` to `end`.
+fn add_frames(
+    measured: &Measured,
+    start: Timestamp,
+    end: Timestamp,
+    tracks: &mut PageTracks,
+    strings: &mut StringTable,
+) {
     let is_within = |frame: &&Frame| frame.end >= start && frame.begin <= end;
     for frame in measured.frames.iter().filter(is_within) {
         let shown = Span { start: frame.begin.max(start), end: frame.end.min(end), open: false };

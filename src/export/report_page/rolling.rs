@@ -11,6 +11,7 @@ use super::collector::{PageCollector, StringTable};
 use super::columns::{Base, ColumnName, SpanColumns, SpanItem, StateItem, encoding};
 use super::page_trace::push_frame;
 use super::tracks::{FrameTimes, Lanes, Owner, PageTrack, TrackColumns, TrackRole};
+use crate::clock::Timestamp;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::Frame;
 use crate::tracks::{OpenTimes, Span, Tasks, ThreadState};
@@ -23,13 +24,13 @@ const MAX_QUIET_TRACKS: usize = 2000;
 /// The number of a track is the sum of its properties, in so many bits: JavaScript's numbers hold them.
 const KEY_BITS: u32 = 52;
 
-/// The times of a batch, ns of the recording's clock.
+/// The times of a batch, in the recording's clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RolledTimes {
     /// The session's start, from which the times of a batch count.
-    pub start: u64,
+    pub start: Timestamp,
     /// The end of the batch.
-    pub to: u64,
+    pub to: Timestamp,
     /// Whether the recording ends with it: nothing stays open.
     pub is_last: bool,
 }
@@ -330,9 +331,9 @@ impl Roll<'_> {
         let offset = self.columns.len();
         push_differences(
             &mut self.columns,
-            items.iter().map(|(item, _)| item.start.wrapping_sub(self.times.start)),
+            items.iter().map(|(item, _)| item.start.0.wrapping_sub(self.times.start.0)),
         );
-        push_all(&mut self.columns, items.iter().map(|(item, _)| item.end.saturating_sub(item.start)));
+        push_all(&mut self.columns, items.iter().map(|(item, _)| item.end.since(item.start)));
         push_differences(&mut self.columns, items.iter().map(|(item, _)| item.depth as u64));
         push_all(&mut self.columns, items.iter().map(|(item, _)| item.label.into()));
         if items.iter().any(|(item, _)| item.flags != 0) {
@@ -381,9 +382,9 @@ impl Roll<'_> {
         let offset = self.columns.len();
         push_differences(
             &mut self.columns,
-            items.iter().map(|item| item.span.start.wrapping_sub(self.times.start)),
+            items.iter().map(|item| item.span.start.0.wrapping_sub(self.times.start.0)),
         );
-        push_all(&mut self.columns, items.iter().map(|item| item.span.end.saturating_sub(item.span.start)));
+        push_all(&mut self.columns, items.iter().map(|item| item.span.end.since(item.span.start)));
         push_all(&mut self.columns, items.iter().map(|item| item.state.into()));
         push_all(&mut self.columns, items.iter().map(|item| item.cpu));
         for item in &items {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::collector::PageCollector;
 use super::columns::SpanColumns;
 use super::tracks::{Name, Owner, TrackRole};
+use crate::clock::Timestamp;
 use crate::formats::samples::{Sample, SampleEvent, SampleRate, SampleTables};
 use crate::ids::Tid;
 use crate::timeline::{MethodId, MethodName};
@@ -90,8 +91,8 @@ impl SampleStrips {
 
 /// A stack over a stretch of time.
 struct StackSpan {
-    start: u64,
-    end: u64,
+    start: Timestamp,
+    end: Timestamp,
     stack: u32,
 }
 
@@ -143,12 +144,12 @@ fn draw(
     tables: &SampleTables,
     spans: &[StackSpan],
     strip: &mut SpanColumns,
-    begin: impl Fn(&mut SpanColumns, u64, u32),
-    end: impl Fn(&mut SpanColumns, u64),
+    begin: impl Fn(&mut SpanColumns, Timestamp, u32),
+    end: impl Fn(&mut SpanColumns, Timestamp),
 ) {
     // The stacks that are open, from the outermost call to the innermost: a stack is the number of its node.
     let mut open: Vec<u32> = Vec::new();
-    let mut until = 0;
+    let mut until = Timestamp::MIN;
     for span in spans {
         let mut stack: Vec<u32> = Vec::new();
         let mut at = span.stack;
@@ -179,7 +180,14 @@ mod tests {
 
     #[test]
     fn a_sample_lasts_until_the_next_one_unless_that_is_late() {
-        let sample = |time| Sample { time, thread: 0, event: 0, stack: NO_STACK, cpu: None, period: 1 };
+        let sample = |time| Sample {
+            time: Timestamp(time),
+            thread: 0,
+            event: 0,
+            stack: NO_STACK,
+            cpu: None,
+            period: 1,
+        };
         let event = SampleEvent { rate: SampleRate::Hz(1_000), ..SampleEvent::default() };
         let times = [5_000_000, 6_100_000, 9_000_000, 9_200_000];
         let spans = spans_of(&times.map(sample), &event);
@@ -191,7 +199,7 @@ mod tests {
     fn what_neighbouring_stacks_have_in_common_is_one_call() {
         let mut tables = SampleTables::default();
         let [deep, other] = [[0, 1], [0, 2]].map(|frames| tables.stacks.of_frames(frames));
-        let span = |start, end, stack| StackSpan { start, end, stack };
+        let span = |start, end, stack| StackSpan { start: Timestamp(start), end: Timestamp(end), stack };
         let mut strip = SpanColumns::default();
         let spans = [span(0, 10, deep), span(10, 20, other), span(50, 60, other)];
         draw(

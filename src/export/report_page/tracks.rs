@@ -7,6 +7,7 @@ use super::columns::{
     ArrowColumns, Base, CauseColumns, ColumnName, CounterColumns, EncodedColumns, InstantColumns, LATE,
     LaneSlice, LossColumns, NO_BEGIN, NO_END, SpanColumns, SpanItem, StateColumns, encoding,
 };
+use crate::clock::Timestamp;
 use crate::formats::TrackId;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::timeline::MethodThread;
@@ -208,14 +209,14 @@ pub(super) struct Lanes {
     lanes: usize,
     free: BinaryHeap<Reverse<usize>>,
     /// The ends whose begins were not recorded, each with its label.
-    ends: Vec<(u64, u32)>,
+    ends: Vec<(Timestamp, u32)>,
     /// The columns that are made of all this at the end.
     spans: SpanColumns,
 }
 
 impl Lanes {
     /// Begins a slice, whose end has the same `key`.
-    pub fn begin(&mut self, ts: u64, label: u32, key: LaneKey) {
+    pub fn begin(&mut self, ts: Timestamp, label: u32, key: LaneKey) {
         let lane = self.free.pop().map_or(self.lanes, |Reverse(lane)| lane);
         self.lanes = self.lanes.max(lane + 1);
         self.open.entry(key).or_default().push(self.slices.len());
@@ -223,7 +224,7 @@ impl Lanes {
     }
 
     /// Ends the last slice with this key; without one, a slice began before the recording.
-    pub fn end(&mut self, ts: u64, label: u32, key: LaneKey) {
+    pub fn end(&mut self, ts: Timestamp, label: u32, key: LaneKey) {
         let Some(number) = self.open.get_mut(&key).and_then(Vec::pop) else {
             self.ends.push((ts, label));
             return;
@@ -235,7 +236,7 @@ impl Lanes {
     }
 
     /// Orders the slices. Those without a begin begin at `start`, those without an end end at `end`.
-    fn finish(&mut self, start: u64, end: u64) {
+    fn finish(&mut self, start: Timestamp, end: Timestamp) {
         let lanes = self.lanes;
         for (at, (ts, label)) in std::mem::take(&mut self.ends).into_iter().enumerate() {
             self.spans.add_slice(&LaneSlice {
@@ -256,7 +257,7 @@ impl Lanes {
     }
 
     /// Takes the slices that have ended out, each with its lane. Those without a begin begin at `start`.
-    pub fn take_ended(&mut self, start: u64) -> Vec<LaneSlice> {
+    pub fn take_ended(&mut self, start: Timestamp) -> Vec<LaneSlice> {
         self.open.retain(|_, numbers| !numbers.is_empty());
         let mut open: Vec<usize> = self.open.values().flatten().copied().collect();
         open.sort_unstable();
@@ -278,7 +279,7 @@ impl Lanes {
     }
 
     /// Ends at `to` the slices that began first, until no more than `most` are open. Returns how many.
-    pub fn give_up(&mut self, most: usize, to: u64) -> usize {
+    pub fn give_up(&mut self, most: usize, to: Timestamp) -> usize {
         let surplus = self.open_count().saturating_sub(most);
         if surplus == 0 {
             return 0;
@@ -309,15 +310,15 @@ impl Lanes {
         &mut self.slices
     }
 
-    /// The earliest time, ns.
-    fn first(&self) -> Option<u64> {
+    /// The earliest time.
+    fn first(&self) -> Option<Timestamp> {
         let first_begin = self.slices.first().map(|slice| slice.start);
         let first_end = self.ends.first().map(|end| end.0);
         first_begin.into_iter().chain(first_end).min()
     }
 
-    /// The latest time, ns.
-    fn last(&self) -> Option<u64> {
+    /// The latest time.
+    fn last(&self) -> Option<Timestamp> {
         self.slices.iter().map(|slice| slice.end).chain(self.ends.iter().map(|(ts, _)| *ts)).max()
     }
 }
@@ -453,8 +454,8 @@ impl PageTracks {
         }
     }
 
-    /// The earliest time of all tracks, ns.
-    pub fn first(&self) -> Option<u64> {
+    /// The earliest time of all tracks.
+    pub fn first(&self) -> Option<Timestamp> {
         let first = |track: &PageTrack| match &track.columns {
             TrackColumns::Lanes(lanes) => lanes.first(),
             TrackColumns::Frames(frames) => frames.first(),
@@ -463,8 +464,8 @@ impl PageTracks {
         self.list.iter().filter_map(first).min()
     }
 
-    /// The latest time of all tracks, ns.
-    pub fn last(&self) -> Option<u64> {
+    /// The latest time of all tracks.
+    pub fn last(&self) -> Option<Timestamp> {
         let last = |track: &PageTrack| match &track.columns {
             TrackColumns::Lanes(lanes) => lanes.last(),
             TrackColumns::Frames(frames) => frames.last(),
@@ -473,8 +474,8 @@ impl PageTracks {
         self.list.iter().filter_map(last).max()
     }
 
-    /// Ends the open slices. `start` and `end` are those of the trace, ns.
-    pub fn finish(&mut self, start: u64, end: u64) {
+    /// Ends the open slices. `start` and `end` are those of the trace.
+    pub fn finish(&mut self, start: Timestamp, end: Timestamp) {
         for track in &mut self.list {
             match &mut track.columns {
                 TrackColumns::Lanes(lanes) => lanes.finish(start, end),
@@ -506,8 +507,8 @@ pub(super) struct FrameTimes {
 
 /// One frame.
 struct PageFrame {
-    start: u64,
-    end: u64,
+    start: Timestamp,
+    end: Timestamp,
     label: u32,
     args: Option<u32>,
     flags: u8,
@@ -532,8 +533,15 @@ impl PageFrames {
         self.list.push(PageFrame { start, end, label, args: Some(args), flags, times: None });
     }
 
-    /// Adds a frame from `start` to `end`, ns, that was measured.
-    pub fn push_measured(&mut self, start: u64, end: u64, label: u32, flags: u8, times: FrameTimes) {
+    /// Adds a frame from `start` to `end` that was measured.
+    pub fn push_measured(
+        &mut self,
+        start: Timestamp,
+        end: Timestamp,
+        label: u32,
+        flags: u8,
+        times: FrameTimes,
+    ) {
         self.list.push(PageFrame { start, end, label, args: None, flags, times: Some(times) });
     }
 
@@ -545,13 +553,13 @@ impl PageFrames {
         self.spans.take().into_iter().zip(times).collect()
     }
 
-    /// The earliest time, ns.
-    pub fn first(&self) -> Option<u64> {
+    /// The earliest time.
+    pub fn first(&self) -> Option<Timestamp> {
         self.list.iter().map(|frame| frame.start).min()
     }
 
-    /// The latest time, ns.
-    pub fn last(&self) -> Option<u64> {
+    /// The latest time.
+    pub fn last(&self) -> Option<Timestamp> {
         self.list.iter().map(|frame| frame.end).max()
     }
 
@@ -561,7 +569,7 @@ impl PageFrames {
         list.sort_by_key(|frame| frame.start);
         let mut lanes = 0;
         let mut free: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
-        let mut busy: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        let mut busy: BinaryHeap<Reverse<(Timestamp, usize)>> = BinaryHeap::new();
         for PageFrame { start, end, label, args, flags, times } in list {
             while busy.peek().is_some_and(|Reverse((end, _))| *end <= start) {
                 free.extend(busy.pop().map(|Reverse((_, lane))| Reverse(lane)));
@@ -583,7 +591,7 @@ impl EncodedColumns for PageFrames {
         self.spans.count()
     }
 
-    fn range(&self) -> Option<(u64, u64)> {
+    fn range(&self) -> Option<(Timestamp, Timestamp)> {
         self.spans.range()
     }
 
@@ -615,9 +623,14 @@ mod tests {
     fn frames_that_overlap_lie_on_different_lanes_whatever_their_order() {
         let mut frames = PageFrames::default();
         for (start, end) in [(0, 20), (10, 30), (20, 25), (26, 40), (5, 50)] {
-            frames.push(Span { start, end, open: end == 50 }, start as u32, 9, start == 10);
+            frames.push(
+                Span { start: Timestamp(start), end: Timestamp(end), open: end == 50 },
+                start as u32,
+                9,
+                start == 10,
+            );
         }
-        assert_eq!((frames.first(), frames.last()), (Some(0), Some(50)));
+        assert_eq!((frames.first(), frames.last()), (Some(Timestamp(0)), Some(Timestamp(50))));
         frames.finish();
         let lanes: Vec<(usize, u32, u64)> = frames.spans.slices().collect();
         assert_eq!(lanes, [(0, 0, 20), (1, 5, 45), (2, 10, 20), (0, 20, 5), (0, 26, 14)]);
@@ -628,11 +641,17 @@ mod tests {
     fn the_measures_of_frames_stay_with_them_when_they_are_ordered() {
         let mut frames = PageFrames::default();
         for (start, cpu, overrun) in [(20, 7, -3), (10, 5, 4)] {
-            frames.push_measured(start, start + 5, 0, LATE, FrameTimes { cpu, overrun });
+            frames.push_measured(
+                Timestamp(start),
+                Timestamp(start + 5),
+                0,
+                LATE,
+                FrameTimes { cpu, overrun },
+            );
         }
         frames.finish();
         let mut out = Vec::new();
-        frames.encode(&Base { start: 10, thread: &|_| None }, &mut out);
+        frames.encode(&Base { start: Timestamp(10), thread: &|_| None }, &mut out);
         // Starts, durations, depths, names, flags, CPU times, overruns.
         assert_eq!(out, [0, 10, 5, 5, 0, 0, 0, 0, LATE, LATE, 5, 7, 8, 5]);
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::blocks::BlockWriter;
 use super::columns::EncodedColumns as _;
 use super::tracks::{Owner, PageTrack, TrackColumns, TrackRole};
+use crate::clock::Timestamp;
 use crate::formats::ScreenVideo;
 use crate::formats::input::Input;
 use crate::formats::screen_video::VIDEO_TRACK;
@@ -93,12 +94,12 @@ impl<'a> PageVideos<'a> {
             .collect()
     }
 
-    /// Writes the videos for the index of a trace that begins at `start`, ns. `order` holds the numbers of
+    /// Writes the videos for the index of a trace that begins at `start`. `order` holds the numbers of
     /// the tracks on the page, in their order.
     pub(super) fn write<W: Write + Send + 'static>(
         &self,
         summary: &MergeSummary,
-        start: u64,
+        start: Timestamp,
         tracks: &[PageTrack],
         order: &[usize],
         blocks: &mut BlockWriter<W>,
@@ -107,7 +108,7 @@ impl<'a> PageVideos<'a> {
         for video in &self.list {
             let Some(input) = summary.inputs.get(video.input) else { continue };
             let Some(frames) = &input.video else { continue };
-            let since_start = |ts: u64| i128::from(ts) - i128::from(start);
+            let since_start = |ts: Timestamp| i128::from(ts.0) - i128::from(start.0);
             let at: Vec<i64> = frames.frames.iter().map(|frame| since_start(frame.ts) as i64).collect();
             let times: Vec<u64> = frames.frames.iter().map(|frame| frame.video_ns).collect();
             let mut entry = json!({

@@ -73,7 +73,7 @@ impl LineColumns {
             _ => self.push_columns(event, line.long()),
         }
         let flags = trace_flags::encode(event.flags, event.preempt_count);
-        let micros = event.ts.saturating_add(500) / 1000;
+        let micros = event.ts.0.saturating_add(500) / 1000;
         // The times of most events lie in the second of the event before.
         if micros.wrapping_sub(self.second.0) >= 1_000_000 || self.second.1.is_empty() {
             self.set_second(micros / 1_000_000);

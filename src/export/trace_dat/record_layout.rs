@@ -234,6 +234,7 @@ fn format_text(name: &str, id: u16, fields: &[Field], print_fmt: &str) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Timestamp;
     use crate::formats::EventTypeId;
     use crate::ftrace::EventFormat;
     use crate::ftrace::print_fmt::{PrintFmt, Symbolizer};
@@ -251,7 +252,7 @@ mod tests {
     fn round_trip(kind: &EventType, values: &[Value<'_>]) -> (u64, Vec<u8>, EventFormat) {
         let layout = DatRecordLayout::new(0, kind).unwrap();
         let event = Event {
-            ts: 1,
+            ts: Timestamp(1),
             cpu: Cpu(0),
             tid: Tid(77),
             kind: EventTypeId(0),

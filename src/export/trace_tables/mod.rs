@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use self::sink::{TableSink, kernel_utid};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::input::Input;
 use crate::formats::{Damage, Event, EventType, Head, Order, Sink, SinkAdapter};
 use crate::ids::{Pid, Tid};
@@ -106,8 +106,8 @@ impl TimelineAdapter for TraceTables<'_> {
 impl TableSink<'_> {
     /// Makes a row of each launch that the recording does not cut.
     fn push_launches(&mut self, launches: &[Launch]) -> io::Result<()> {
-        let between = |from: Option<u64>, to: Option<u64>| {
-            Cell::from(from.zip(to).map(|(from, to)| to.saturating_sub(from)))
+        let between = |from: Option<Timestamp>, to: Option<Timestamp>| {
+            Cell::from(from.zip(to).map(|(from, to)| to.since(from)))
         };
         for launch in launches.iter().filter(|launch| launch.cut.is_none()) {
             self.tids.extend(launch.main_tid);
@@ -124,7 +124,7 @@ impl TableSink<'_> {
                     launch.main_tid.into(),
                     Cell::Int(0),
                     launch.begin.into(),
-                    launch.end.saturating_sub(launch.begin).into(),
+                    launch.end.since(launch.begin).into(),
                     launch.begins_with.name().into(),
                     launch.ends_with.name().into(),
                     between(requested, bound),
@@ -251,8 +251,8 @@ pub struct TraceFacts<'a> {
     pub head: &'a Head,
     /// The timeline's counts, losses and verdicts.
     pub summary: &'a MergeSummary,
-    /// When the trace begins by the wall clock, ns since 1970 in UTC.
-    pub start_realtime: Option<u64>,
+    /// When the trace begins, in CLOCK_REALTIME: since 1970 in UTC.
+    pub start_realtime: Option<Timestamp>,
     /// The day of the partition, `2026-11-22`.
     pub day: &'a str,
     /// The source of the day: `wall clock` or `file`.
@@ -273,8 +273,8 @@ const NAMED_DAMAGE: usize = 3;
 pub fn push_trace(rows: &mut TraceRows, facts: &TraceFacts<'_>) -> io::Result<()> {
     let TraceFacts { head, summary, .. } = facts;
     let report = &summary.report;
-    let first = report.first_ts.unwrap_or(0);
-    let last = report.last_ts.unwrap_or(0);
+    let first = report.first_ts.unwrap_or_default();
+    let last = report.last_ts.unwrap_or_default();
     let gaps: u64 = report.cpus.values().map(|cpu| cpu.gaps).sum();
     let unmatched = summary.not_written.get(DataKind::UnmatchedEnds).saturating_add(facts.unmatched_asyncs);
     let named: Vec<String> = report.damage.iter().take(NAMED_DAMAGE).map(damage_text).collect();
@@ -294,7 +294,7 @@ pub fn push_trace(rows: &mut TraceRows, facts: &TraceFacts<'_>) -> io::Result<()
             (&head.format).into(),
             summary.clock.name().into(),
             first.into(),
-            last.saturating_sub(first).into(),
+            last.since(first).into(),
             facts.start_realtime.into(),
             facts.day.into(),
             facts.day_from.into(),
@@ -359,7 +359,7 @@ pub fn push_source(
     )
 }
 
-/// The wall clock at `ts`, ns of the timeline's clock; `None` where nothing of the trace tells it.
-pub fn realtime(head: &Head, clock: Clock, ts: u64) -> Option<u64> {
-    head.snapshots.convert(ts, clock, Clock::Realtime)
+/// The time in CLOCK_REALTIME at `ts` of the timeline's clock; `None` where nothing of the trace tells it.
+pub fn realtime(head: &Head, clock: Clock, ts: Timestamp) -> Option<Timestamp> {
+    head.snapshots.convert(ts.0, clock, Clock::Realtime).map(Timestamp)
 }

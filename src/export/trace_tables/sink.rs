@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::io;
 
+use crate::clock::Timestamp;
 use crate::formats::samples::{FrameKind, SampleTables};
 use crate::formats::{CounterValue, Event, EventType, event_catalog};
 use crate::ids::{Cpu, Pid, Tid};
@@ -87,12 +88,12 @@ impl<K: Eq + Hash> SliceStacks<K> {
 #[derive(Debug, Default)]
 pub(super) struct CpuTimes {
     /// By thread: the time of the periods that have ended, ns, and the begin of one that has not.
-    threads: HashMap<Tid, (u64, Option<u64>)>,
+    threads: HashMap<Tid, (u64, Option<Timestamp>)>,
 }
 
 impl CpuTimes {
     /// The thread gets a CPU.
-    pub fn begin(&mut self, tid: Tid, ts: u64) {
+    pub fn begin(&mut self, tid: Tid, ts: Timestamp) {
         self.threads.entry(tid).or_default().1 = Some(ts);
     }
 
@@ -102,11 +103,11 @@ impl CpuTimes {
         *thread = (thread.0.saturating_add(ns), None);
     }
 
-    /// The CPU time of the thread that runs at `ts`, ns; `None` where it is not known to run, because its
-    /// switch was not recorded.
-    pub fn at(&self, tid: Tid, ts: u64) -> Option<u64> {
+    /// How long the thread that runs at `ts` has had a CPU, ns; `None` where it is not known to run, because
+    /// its switch was not recorded.
+    pub fn at(&self, tid: Tid, ts: Timestamp) -> Option<u64> {
         let (before, since) = self.threads.get(&tid)?;
-        Some(before.saturating_add(ts.saturating_sub((*since)?)))
+        Some(before.saturating_add(ts.since((*since)?)))
     }
 }
 
@@ -135,7 +136,7 @@ pub(super) fn kernel_utid(tid: Tid) -> i64 {
 /// An asynchronous slice that has begun.
 pub(super) struct OpenAsync {
     id: u64,
-    start: u64,
+    start: Timestamp,
     track: Option<Vec<u8>>,
     name: Vec<u8>,
 }
@@ -275,7 +276,7 @@ impl<'r> TableSink<'r> {
     }
 
     /// Ends at `end` the asynchronous slices that no marker ended.
-    pub(super) fn close_asyncs(&mut self, end: u64) -> io::Result<()> {
+    pub(super) fn close_asyncs(&mut self, end: Timestamp) -> io::Result<()> {
         for ((pid, _, cookie), open) in std::mem::take(&mut self.asyncs) {
             for slice in open {
                 self.async_row(pid, cookie, &slice, Span { start: slice.start, end, open: true })?;
@@ -287,7 +288,7 @@ impl<'r> TableSink<'r> {
 
 /// Length of a span, ns.
 fn ns(span: Span) -> u64 {
-    span.end.saturating_sub(span.start)
+    span.end.since(span.start)
 }
 
 /// The functions of a stack, the outermost first, with semicolons between them, as folded stacks have them.
@@ -311,7 +312,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-fn at(ts: u64) -> Span {
+fn at(ts: Timestamp) -> Span {
     Span { start: ts, end: ts, open: false }
 }
 
@@ -321,7 +322,7 @@ impl TrackSink for TableSink<'_> {
         Some(&mut self.finder)
     }
 
-    fn begin(&mut self, at: Task, ts: u64, _: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, at: Task, ts: Timestamp, _: &[u8]) -> io::Result<()> {
         let id = self.new_id();
         self.slices.begin(at.tid, id, self.cpu_times.at(at.tid, ts));
         Ok(())
@@ -384,7 +385,7 @@ impl TrackSink for TableSink<'_> {
         }
     }
 
-    fn instant(&mut self, _: &Tasks, thread: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, thread: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let row = SliceRow {
             id: self.new_id(),
             parent: self.slices.innermost(&thread.tid),
@@ -420,7 +421,7 @@ impl TrackSink for TableSink<'_> {
         )
     }
 
-    fn run_begin(&mut self, tid: Tid, ts: u64) {
+    fn run_begin(&mut self, tid: Tid, ts: Timestamp) {
         if tid.is_thread() {
             self.cpu_times.begin(tid, ts);
         }
@@ -532,7 +533,7 @@ impl TrackSink for TableSink<'_> {
         )
     }
 
-    fn track_begin(&mut self, track: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+    fn track_begin(&mut self, track: &OwnTrack, _: Timestamp, _: &[u8]) -> io::Result<()> {
         let id = self.new_id();
         self.track_slices.begin(track.id.0, id, None);
         Ok(())
@@ -558,7 +559,7 @@ impl TrackSink for TableSink<'_> {
         self.slice(&row, span)
     }
 
-    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn track_instant(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let (pid, tid) = track.place();
         let name = text(name);
         let label = track.label();
@@ -575,7 +576,7 @@ impl TrackSink for TableSink<'_> {
         self.slice(&row, at(ts))
     }
 
-    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+    fn track_counter(&mut self, track: &OwnTrack, ts: Timestamp, value: CounterValue) -> io::Result<()> {
         let (pid, tid) = track.place();
         let utid = tid.map(|tid| self.utid(tid));
         let (number, whole) = match counter_number(value) {
@@ -600,7 +601,7 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
-        self.close_asyncs(summary.report.last_ts.unwrap_or(0))?;
+        self.close_asyncs(summary.report.last_ts.unwrap_or_default())?;
         let measured = std::mem::take(&mut self.finder).finish(tasks, summary);
         // The threads that the rows name get their own rows.
         self.push_launches(&measured.launches)?;
@@ -648,7 +649,7 @@ mod tests {
         let mut sink = TableSink::new(&mut rows, LargeTables::default());
         let woken = Task { tid: Tid(7), tgid: None };
         let waker = Some(Tid::UNKNOWN);
-        let state = ThreadState { state: TaskState::Sleeping, span: at(5), cpu: None, waker };
+        let state = ThreadState { state: TaskState::Sleeping, span: at(Timestamp(5)), cpu: None, waker };
         sink.state(&Tasks::default(), woken, &state).unwrap();
         assert_eq!(sink.tids, BTreeSet::from([Tid(7)]));
     }
@@ -656,12 +657,12 @@ mod tests {
     #[test]
     fn cpu_time_is_known_only_while_the_thread_is_known_to_run() {
         let mut times = CpuTimes::default();
-        assert_eq!(times.at(Tid(7), 5), None);
-        times.begin(Tid(7), 10);
-        assert_eq!(times.at(Tid(7), 15), Some(5));
+        assert_eq!(times.at(Tid(7), Timestamp(5)), None);
+        times.begin(Tid(7), Timestamp(10));
+        assert_eq!(times.at(Tid(7), Timestamp(15)), Some(5));
         times.end(Tid(7), 20);
-        assert_eq!(times.at(Tid(7), 40), None);
-        times.begin(Tid(7), 50);
-        assert_eq!(times.at(Tid(7), 51), Some(21));
+        assert_eq!(times.at(Tid(7), Timestamp(40)), None);
+        times.begin(Tid(7), Timestamp(50));
+        assert_eq!(times.at(Tid(7), Timestamp(51)), Some(21));
     }
 }

@@ -1,5 +1,6 @@
 //! One event of a Chrome JSON trace.
 
+use crate::clock::Timestamp;
 use crate::formats::json::{Fault, JsonText, Scanner, Value, integer, nanoseconds};
 
 /// A process id, a thread id or the id of a flow or of asynchronous slices.
@@ -169,17 +170,17 @@ impl<'a> JsonEvent<'a> {
         self.time().is_some() && PLACED.contains(&self.phase)
     }
 
-    /// The time, ns; `None` where there is none, or one before the clock's zero.
-    pub(super) fn time(&self) -> Option<u64> {
-        u64::try_from(self.ts?).ok()
+    /// The time; `None` where there is none, or one before the clock's zero.
+    pub(crate) fn time(&self) -> Option<Timestamp> {
+        u64::try_from(self.ts?).ok().map(Timestamp)
     }
 
     /// The key by which events are sorted: their time. Of several events at one time whole slices come first,
     /// and a longer slice comes before the slices inside of it.
-    pub(super) fn sort_key(&self) -> (u64, u64) {
+    pub(super) fn sort_key(&self) -> (Timestamp, u64) {
         let dur = if self.phase == b'X' { self.dur.unwrap_or(0).max(0) as u64 } else { 0 };
         let rank = if self.phase == b'X' { u64::MAX - 1 - dur } else { u64::MAX };
-        (self.time().unwrap_or(0), rank)
+        (self.time().unwrap_or_default(), rank)
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 
 use super::event::JsonEvent;
 use super::walk::{EventWalk, WalkedEvent};
+use crate::clock::Timestamp;
 use crate::formats::json::Scanner;
 
 /// The most events of a run. Their places take 12 MiB.
@@ -24,7 +25,9 @@ const PLACE_BYTES: usize = 24;
 /// The place of an event in the file and in the order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct EventPlace {
-    key: (u64, u64),
+    /// [`JsonEvent::sort_key`].
+    key: (Timestamp, u64),
+    /// Its offset in the file, bytes.
     at: u64,
 }
 
@@ -115,7 +118,7 @@ impl Store {
         for chunk in places.chunks(READ_PLACES) {
             bytes.clear();
             for place in chunk {
-                for number in [place.key.0, place.key.1, place.at] {
+                for number in [place.key.0.0, place.key.1, place.at] {
                     bytes.extend_from_slice(&number.to_le_bytes());
                 }
             }
@@ -137,7 +140,7 @@ impl Store {
         let (numbers, _) = bytes.as_chunks::<8>();
         let numbers: Vec<u64> = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let (places, _) = numbers.as_chunks::<3>();
-        Ok(places.iter().map(|[ts, rank, at]| EventPlace { key: (*ts, *rank), at: *at }).collect())
+        Ok(places.iter().map(|[ts, rank, at]| EventPlace { key: (Timestamp(*ts), *rank), at: *at }).collect())
     }
 }
 

@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::document::ChromeJsonTrace;
 use super::event::{IdScope, InstantScope, JsonEvent, ThreadKey};
 use super::slices::{AsyncSlices, FlowBinding, JsonSliceRow, OpenJsonSlices, SliceEnd, flow_of};
+use crate::clock::Timestamp;
 use crate::formats::json::{JsonText, Value, float, integer, members};
 use crate::formats::{
     CounterValue, Damage, Flow, Head, Order, ProcessInfo, ReadReport, Recording, Sink, ThreadInfo, Track,
@@ -65,7 +66,7 @@ fn push(json: &ChromeJsonTrace<'_>, sink: &mut dyn Sink) -> io::Result<ReadRepor
         Ok(())
     })?;
     pusher.group(&group)?;
-    pusher.end_slices(u64::MAX)?;
+    pusher.end_slices(Timestamp::MAX)?;
     Ok(pusher.finish())
 }
 
@@ -159,7 +160,7 @@ impl<'a> TrackPusher<'_, '_, 'a> {
     }
 
     /// Ends the whole slices that end at `ts` or earlier.
-    fn end_slices(&mut self, ts: u64) -> io::Result<()> {
+    fn end_slices(&mut self, ts: Timestamp) -> io::Result<()> {
         self.slices.ends_until(ts, &mut self.ends);
         self.push_ends()
     }
@@ -176,7 +177,7 @@ impl<'a> TrackPusher<'_, '_, 'a> {
 
     fn push(
         &mut self,
-        ts: u64,
+        ts: Timestamp,
         track: TrackId,
         kind: TrackEventKind<'_>,
         thread_ns: Option<u64>,
@@ -195,7 +196,13 @@ impl<'a> TrackPusher<'_, '_, 'a> {
 
     /// Pushes an event. `is_bound` says that the flow of a flow's event belongs to another event of this
     /// time.
-    fn event(&mut self, ts: u64, event: &JsonEvent<'a>, flows: &[Flow], is_bound: bool) -> io::Result<()> {
+    fn event(
+        &mut self,
+        ts: Timestamp,
+        event: &JsonEvent<'a>,
+        flows: &[Flow],
+        is_bound: bool,
+    ) -> io::Result<()> {
         let thread = self.json.thread_of(event);
         let name = event.name.unwrap_or_default().bytes();
         let thread_ns = event.tts.and_then(|ns| u64::try_from(ns).ok());
@@ -246,7 +253,7 @@ impl<'a> TrackPusher<'_, '_, 'a> {
 
     fn async_event(
         &mut self,
-        ts: u64,
+        ts: Timestamp,
         event: &JsonEvent<'a>,
         name: &[u8],
         pid: i64,
@@ -281,7 +288,7 @@ impl<'a> TrackPusher<'_, '_, 'a> {
         }
     }
 
-    fn counters(&mut self, ts: u64, event: &JsonEvent<'a>, name: &[u8], pid: i64) -> io::Result<()> {
+    fn counters(&mut self, ts: Timestamp, event: &JsonEvent<'a>, name: &[u8], pid: i64) -> io::Result<()> {
         let Some(args) = event.args else {
             self.bad_counters += 1;
             return Ok(());

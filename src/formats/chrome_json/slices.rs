@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::event::{JsonEvent, ThreadKey};
+use crate::clock::Timestamp;
 use crate::formats::Flow;
 
 /// An open slice.
@@ -17,7 +18,7 @@ struct OpenJsonSlice {
     /// The hash of its name.
     name: u64,
     /// When it ends; `None` for a slice that ends with an event of its own.
-    end: Option<u64>,
+    end: Option<Timestamp>,
     serial: u64,
     /// The CPU time of the thread at its end.
     thread_end: Option<u64>,
@@ -30,7 +31,7 @@ pub(super) type JsonSliceRow = (ThreadKey, u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SliceEnd {
     pub(super) row: JsonSliceRow,
-    pub(super) ts: u64,
+    pub(super) ts: Timestamp,
     pub(super) thread_ns: Option<u64>,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct OpenJsonSlices {
     rows: FxHashMap<JsonSliceRow, Vec<OpenJsonSlice>>,
     /// The ends of whole slices: their time, the slice's number, and the row. Of those of one time the slice
     /// that began last comes first, so the number is negated.
-    ends: BinaryHeap<Reverse<(u64, u64, JsonSliceRow)>>,
+    ends: BinaryHeap<Reverse<(Timestamp, u64, JsonSliceRow)>>,
     serial: u64,
     /// Ends without a slice.
     pub(super) unmatched: u64,
@@ -64,7 +65,7 @@ impl OpenJsonSlices {
         &mut self,
         thread: ThreadKey,
         name: u64,
-        end: u64,
+        end: Timestamp,
         thread_end: Option<u64>,
     ) -> JsonSliceRow {
         let fits = |row: &JsonSliceRow| {
@@ -92,7 +93,7 @@ impl OpenJsonSlices {
         &mut self,
         thread: ThreadKey,
         name: Option<u64>,
-        ts: u64,
+        ts: Timestamp,
         thread_ns: Option<u64>,
         out: &mut Vec<SliceEnd>,
     ) {
@@ -116,7 +117,7 @@ impl OpenJsonSlices {
     }
 
     /// The ends of the whole slices that end at `ts` or earlier, in order of time.
-    pub(super) fn ends_until(&mut self, ts: u64, out: &mut Vec<SliceEnd>) {
+    pub(super) fn ends_until(&mut self, ts: Timestamp, out: &mut Vec<SliceEnd>) {
         while let Some(Reverse((end, number, row))) = self.ends.peek().copied().filter(|e| e.0.0 <= ts) {
             self.ends.pop();
             let serial = !number;
@@ -271,16 +272,16 @@ mod tests {
 
     fn ends(open: &mut OpenJsonSlices, ts: u64) -> Vec<(u32, u64)> {
         let mut out = Vec::new();
-        open.ends_until(ts, &mut out);
-        out.iter().map(|end| (end.row.1, end.ts)).collect()
+        open.ends_until(Timestamp(ts), &mut out);
+        out.iter().map(|end| (end.row.1, end.ts.0)).collect()
     }
 
     #[test]
     fn slices_inside_each_other_share_a_row_and_overlapping_ones_do_not() {
         let mut open = OpenJsonSlices::default();
-        assert_eq!(open.whole(THREAD, 1, 10, None), (THREAD, 0));
-        assert_eq!(open.whole(THREAD, 2, 10, None), (THREAD, 0));
-        assert_eq!(open.whole(THREAD, 3, 12, None), (THREAD, 1));
+        assert_eq!(open.whole(THREAD, 1, Timestamp(10), None), (THREAD, 0));
+        assert_eq!(open.whole(THREAD, 2, Timestamp(10), None), (THREAD, 0));
+        assert_eq!(open.whole(THREAD, 3, Timestamp(12), None), (THREAD, 1));
         assert_eq!(ends(&mut open, 11), [(0, 10), (0, 10)]);
         assert_eq!(ends(&mut open, u64::MAX), [(1, 12)]);
         assert_eq!((open.overlapping, open.shortened), (1, 0));
@@ -291,12 +292,12 @@ mod tests {
         let mut open = OpenJsonSlices::default();
         open.begin(THREAD, 1);
         open.begin(THREAD, 2);
-        open.whole(THREAD, 3, 100, None);
+        open.whole(THREAD, 3, Timestamp(100), None);
         let mut out = Vec::new();
-        open.end(THREAD, Some(9), 4, None, &mut out);
+        open.end(THREAD, Some(9), Timestamp(4), None, &mut out);
         assert_eq!((out.len(), open.unmatched), (0, 1));
-        open.end(THREAD, Some(1), 5, Some(7), &mut out);
-        let told: Vec<_> = out.iter().map(|end| (end.ts, end.thread_ns)).collect();
+        open.end(THREAD, Some(1), Timestamp(5), Some(7), &mut out);
+        let told: Vec<_> = out.iter().map(|end| (end.ts.0, end.thread_ns)).collect();
         assert_eq!(told, [(5, None), (5, None), (5, Some(7))]);
         assert_eq!(open.shortened, 2);
         assert_eq!(ends(&mut open, u64::MAX), []);

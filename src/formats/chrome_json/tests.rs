@@ -3,6 +3,7 @@
 use std::io;
 
 use super::{detect, read};
+use crate::clock::Timestamp;
 use crate::formats::{
     Order, ProcessInfo, ReadReport, Sink, ThreadInfo, Track, TrackEvent, TrackEventKind, TrackOwner,
 };
@@ -44,8 +45,8 @@ impl Sink for Log {
     }
     fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
         let last = &mut self.last[event.track.0 as usize];
-        assert!(*last <= event.ts, "the events of a track come in order of time");
-        *last = event.ts;
+        assert!(*last <= event.ts.0, "the events of a track come in order of time");
+        *last = event.ts.0;
         let what = match event.kind {
             TrackEventKind::Begin { name } => format!("begin {}", String::from_utf8_lossy(name)),
             TrackEventKind::End => "end".into(),
@@ -99,7 +100,11 @@ fn slices_instants_and_names_of_threads() {
         report,
         ReadReport {
             track_events: report.track_events,
-            ..ReadReport { first_ts: Some(1000), last_ts: Some(11_000), ..ReadReport::default() }
+            ..ReadReport {
+                first_ts: Some(Timestamp(1000)),
+                last_ts: Some(Timestamp(11_000)),
+                ..ReadReport::default()
+            }
         }
     );
     assert_eq!((report.track_events.slices, report.track_events.instants), (3, 3));

@@ -135,6 +135,7 @@ fn field_type(ty: &str) -> (String, FieldType, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Timestamp;
     use crate::ids::{Cpu, Tid};
 
     fn parse(name: &str, text: &'static str) -> Option<(&'static CatalogEntry, Vec<Value<'static>>)> {
@@ -200,7 +201,7 @@ mod tests {
         ] {
             let (known, values) = parse(name, text).unwrap_or_else(|| panic!("{name}: {text}"));
             let event = Event {
-                ts: 0,
+                ts: Timestamp(0),
                 cpu: Cpu(0),
                 tid: Tid(0),
                 kind: super::super::EventTypeId(0),

@@ -2,6 +2,7 @@
 //! the kernel's `trace` and `trace_pipe` (`trace_print_context()` in kernel/trace/trace_output.c) and of
 //! `trace-cmd report`.
 
+use crate::clock::Timestamp;
 use crate::ftrace::trace_flags;
 use crate::ids::{Cpu, Pid, Tid};
 
@@ -14,8 +15,8 @@ pub(super) struct EventLine<'a> {
     pub cpu: Cpu,
     pub flags: u16,
     pub preempt_count: u8,
-    /// Time of the event, ns of the clock that the trace was recorded with.
-    pub ts: u64,
+    /// Time of the event, in the clock that the trace was recorded with.
+    pub ts: Timestamp,
     /// How many digits follow the point of the seconds; 9 for a time without a point, which is in ns.
     pub decimals: u8,
     /// The event's name and fields: everything behind the colon of the time.
@@ -76,7 +77,7 @@ fn task(text: &[u8]) -> Option<(&[u8], Tid, Option<Pid>)> {
     Some((comm.strip_suffix(b"-")?.trim_ascii_start(), Tid(i32::try_from(tid).ok()?), tgid))
 }
 
-type FlagsAndTime<'a> = (Option<&'a [u8]>, u64, u8, &'a [u8]);
+type FlagsAndTime<'a> = (Option<&'a [u8]>, Timestamp, u8, &'a [u8]);
 
 /// The flags that every kernel prints: interrupts, rescheduling, context and preempt count. The time may
 /// follow them without a blank, as some tools write it.
@@ -84,7 +85,7 @@ const FLAGS: usize = 4;
 /// The characters that stand for a flag (`trace_print_lat_fmt()` in kernel/trace/trace_output.c).
 const FLAG_LETTERS: &[u8] = b".dDXbBNnpLlHhsZz0123456789abcdef";
 
-/// The flags, the time in ns, its decimals and the rest of ` d..2 1136.097253: …`, which follows the CPU's
+/// The flags, the time, its decimals and the rest of ` d..2 1136.097253: …`, which follows the CPU's
 /// bracket.
 fn time(text: &[u8]) -> Option<FlagsAndTime<'_>> {
     let mut text = text.trim_ascii_start();
@@ -107,17 +108,21 @@ fn time(text: &[u8]) -> Option<FlagsAndTime<'_>> {
     None
 }
 
-/// The time in ns of `seconds.fraction:` or `nanoseconds:`, its decimals, and the length of the text with its
+/// The time of `seconds.fraction:` or `nanoseconds:`, its decimals, and the length of the text with its
 /// colon.
-fn timestamp(text: &[u8]) -> Option<(u64, u8, usize)> {
+fn timestamp(text: &[u8]) -> Option<(Timestamp, u8, usize)> {
     let (whole, len) = decimal(text)?;
     match text.get(len)? {
-        b':' => Some((whole, 9, len + 1)),
+        b':' => Some((Timestamp(whole), 9, len + 1)),
         b'.' => {
             let (fraction, digits) = decimal(&text[len + 1..])?;
             let scale = 10u64.checked_pow(9u32.checked_sub(digits as u32)?)?;
             let ns = whole.checked_mul(1_000_000_000)?.checked_add(fraction * scale)?;
-            (text.get(len + 1 + digits) == Some(&b':')).then_some((ns, digits as u8, len + digits + 2))
+            (text.get(len + 1 + digits) == Some(&b':')).then_some((
+                Timestamp(ns),
+                digits as u8,
+                len + digits + 2,
+            ))
         }
         _ => None,
     }
@@ -182,18 +187,18 @@ mod tests {
     fn columns_that_some_kernels_leave_out_are_optional() {
         let plain = line("          <idle>-0     [003] 1136.097253: cpu_idle: state=0 cpu_id=0");
         assert_eq!((plain.comm, plain.tid, plain.tgid, plain.cpu), (&b"<idle>"[..], Tid::IDLE, None, Cpu(3)));
-        assert_eq!((plain.ts, plain.decimals), (1_136_097_253_000, 6));
+        assert_eq!((plain.ts, plain.decimals), (Timestamp(1_136_097_253_000), 6));
         assert_eq!(plain.rest, b"cpu_idle: state=0 cpu_id=0");
         let tgid = line(" my app [x]-1-77  ( 123) [000] dNh2. 5.000000001: foo: ");
         assert_eq!((tgid.comm, tgid.tid, tgid.tgid), (&b"my app [x]-1"[..], Tid(77), Some(Pid(123))));
-        assert_eq!((tgid.ts, tgid.flags, tgid.preempt_count), (5_000_000_001, 0x2d, 2));
+        assert_eq!((tgid.ts, tgid.flags, tgid.preempt_count), (Timestamp(5_000_000_001), 0x2d, 2));
         assert_eq!(line("a-1 (-----) [001] ...1 1.5: x:").tgid, None);
         assert_eq!(line("a-1 [001] ...21 12345: x:").preempt_count, 0x12);
-        assert_eq!(line("a-1 [001] ...1 12345: x:").ts, 12_345);
+        assert_eq!(line("a-1 [001] ...1 12345: x:").ts, Timestamp(12_345));
         let close = line("a-1 [001] d...1.5: x: y");
-        assert_eq!((close.ts, close.preempt_count, close.rest), (1_500_000_000, 0, &b"x: y"[..]));
+        assert_eq!((close.ts, close.preempt_count, close.rest), (Timestamp(1_500_000_000), 0, &b"x: y"[..]));
         assert_eq!((close.flags, line("a-1 [001] ...12.5: x:").preempt_count), (1, 1));
-        assert_eq!(line("a-1 [001] ....  1.5: x: y").ts, 1_500_000_000);
+        assert_eq!(line("a-1 [001] ....  1.5: x: y").ts, Timestamp(1_500_000_000));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::unpack_budget::{UnpackBudget, UnpackLimit};
 use super::{
     Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink, event_catalog,
 };
-use crate::clock::{Clock, Snapshots};
+use crate::clock::{Clock, Snapshots, Timestamp};
 use crate::formats::input::DETECTION_BYTES;
 use crate::ids::Cpu;
 use container::TextContents;
@@ -109,7 +109,7 @@ impl Recording for TextRecording<'_> {
             classifier,
             announced_events: 0,
             unknown_lines: 0,
-            last_ts: 0,
+            last_ts: Timestamp::MIN,
             is_out_of_order: false,
         };
         for text in &self.contents.traces {
@@ -129,8 +129,8 @@ struct TextReader<'s> {
     announced_events: u64,
     /// Lines that are neither an event nor a comment.
     unknown_lines: u64,
-    /// The time of the last event of the text, ns.
-    last_ts: u64,
+    /// The time of the last event of the text.
+    last_ts: Timestamp,
     /// Whether an event of the text was earlier than the one before it.
     is_out_of_order: bool,
 }
@@ -155,7 +155,7 @@ impl TextReader<'_> {
             }
             return Ok(());
         }
-        self.last_ts = 0;
+        self.last_ts = Timestamp::MIN;
         self.is_out_of_order = false;
         self.read_lines(text, 0..text.len())?;
         if order == Order::Markers && self.is_out_of_order {
@@ -296,8 +296,7 @@ fn cpu_count(text: &[u8]) -> Option<u32> {
 
 /// A line with an event and the lines that continue it. `start` and `end` are offsets in the text, bytes.
 struct TextBlock {
-    /// Time, ns.
-    ts: u64,
+    ts: Timestamp,
     cpu: Cpu,
     start: usize,
     end: usize,
@@ -340,7 +339,7 @@ fn blocks_by_time<'t>(lines: impl Iterator<Item = (usize, &'t [u8])>, text_len: 
             (Some(l), _) => blocks.push(block(l.ts, l.cpu)),
             (None, Some(last)) if is_header_or_loss => blocks.push(block(last.ts, last.cpu)),
             (None, Some(_)) => {}
-            (None, None) => blocks.push(block(0, Cpu(0))),
+            (None, None) => blocks.push(block(Timestamp::MIN, Cpu(0))),
         }
     }
     let ends: Vec<usize> = blocks.iter().skip(1).map(|b| b.start).chain([text_len]).collect();

@@ -24,7 +24,7 @@ use super::samples::{
     FrameIndex, Sample, SampleCollector, SampleEvent, SampleModule, SampleRate, SampleReading,
     SampleRecording, SampleSink,
 };
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::ids::{Pid, Tid};
 use crate::progress::{self, Pass};
 
@@ -264,7 +264,7 @@ struct GeckoReader {
 }
 
 /// A sample of a thread that waits until its turn comes: time, number of the thread.
-type NextSample = Reverse<(u64, usize)>;
+type NextSample = Reverse<(Timestamp, usize)>;
 
 impl GeckoReader {
     /// Prepares the samples of a thread. `later` is added to their times, ns.
@@ -306,7 +306,7 @@ impl GeckoReader {
         let mut next: Vec<_> = threads.iter_mut().map(GeckoThread::next).collect();
         let mut waiting: BinaryHeap<NextSample> = BinaryHeap::new();
         for (number, sample) in next.iter().enumerate() {
-            waiting.extend(sample.as_ref().map(|sample| Reverse((sample.time.max(0) as u64, number))));
+            waiting.extend(sample.as_ref().map(|sample| Reverse((sample.placed(), number))));
         }
         while let Some(Reverse((time, number))) = waiting.pop() {
             let Some(sample) = next[number].take() else { continue };
@@ -322,7 +322,7 @@ impl GeckoReader {
                 sink,
             )?;
             next[number] = thread.next();
-            waiting.extend(next[number].as_ref().map(|next| Reverse((next.time.max(0) as u64, number))));
+            waiting.extend(next[number].as_ref().map(|next| Reverse((next.placed(), number))));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ impl SampleSink for GeckoLog {
     fn sample(&mut self, tables: &SampleTables, sample: &Sample) -> io::Result<()> {
         let names = tables.stacks.frames(sample.stack).map(|n| tables.frames[n as usize].name.clone());
         let tid = tables.threads[sample.thread as usize].tid.0;
-        self.0.push((sample.time, tid, names.collect(), sample.period));
+        self.0.push((sample.time.0, tid, names.collect(), sample.period));
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::columns::{GeckoColumn, GeckoTable, index};
+use crate::clock::Timestamp;
 use crate::formats::json::{JsonText, Value, elements, float, members_of_cut};
 use crate::formats::samples::{FrameIndex, FrameKind, NO_STACK, SampleModule, SampleTables, readable};
 
@@ -334,6 +335,13 @@ pub(super) struct GeckoSample {
     /// The index of the stack; `u32::MAX` for none.
     pub(super) stack: u32,
     pub(super) weight: u64,
+}
+
+impl GeckoSample {
+    /// The sample's place in the recording: at the start of the profile where it is older.
+    pub(super) fn placed(&self) -> Timestamp {
+        Timestamp(self.time.max(0) as u64)
+    }
 }
 
 fn decimal(value: Value<'_>) -> Option<f64> {

@@ -28,7 +28,7 @@ use super::input::Input;
 use super::recording::{FormatError, OpenedInput};
 use super::samples::{SampleReading, SampleRecording, SampleSink};
 use super::unpack_budget::UnpackBudget;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 
 /// Whether a file with these bytes is a perf.data file.
 pub fn detect(bytes: &[u8]) -> bool {
@@ -87,9 +87,10 @@ impl SampleRecording for PerfData<'_> {
         }
     }
 
-    fn clock_pair(&self) -> Option<(u64, u64)> {
+    fn clock_pair(&self) -> Option<(Timestamp, Timestamp)> {
         let section = self.file.features.get(&feature::CLOCK_DATA)?;
-        features::clock_data(section, self.file.is_big_endian).map(|(_, realtime, clock)| (realtime, clock))
+        features::clock_data(section, self.file.is_big_endian)
+            .map(|(_, realtime, clock)| (Timestamp(realtime), Timestamp(clock)))
     }
 
     fn facts(&self) -> Vec<(String, String)> {

@@ -9,6 +9,7 @@ use super::features::{self, FileSymbols, FileType, feature};
 use super::file::PerfFile;
 use super::records::{Layouts, PerfRecord, RawSample, RecordWalk, record_type};
 use super::resolver::{ChainNumbers, Map, Resolver, StackHash};
+use crate::clock::Timestamp;
 use crate::formats::Damage;
 use crate::formats::samples::{
     KERNEL_PATH, Sample, SampleCollector, SampleReading, SampleSink, SampleTables,
@@ -30,7 +31,7 @@ const JIT_SYMBOLS: u32 = 0x4000;
 const IDLE: (u32, u32) = (0, 0);
 const IDLE_NAME: &str = "swapper";
 /// The first of the times that `perf record --off-cpu` makes up (`OFF_CPU_TIMESTAMP`).
-const FIRST_MADE_UP_TIME: u64 = !0 << 32;
+const FIRST_MADE_UP_TIME: Timestamp = Timestamp(!0 << 32);
 /// How the messages of `perf record` begin. Where its output and its messages went to one file, they follow.
 const PERF_MESSAGE: &[u8] = b"[ perf record:";
 /// Files with fewer bytes of records are read by one thread.
@@ -258,7 +259,7 @@ impl PerfReader {
             known_stack.unwrap_or_else(|| self.resolver.stack(tables, record.misc, raw, walked.chain));
         let event = record.attribute as u32;
         // perf gives samples that it makes at the end such a time, so that they come last.
-        let time = if raw.time >= FIRST_MADE_UP_TIME { 0 } else { raw.time };
+        let time = if raw.time >= FIRST_MADE_UP_TIME { Timestamp::MIN } else { raw.time };
         let sample = Sample { time, thread, event, stack, cpu: raw.cpu, period: raw.period };
         if self.layouts.list[record.attribute].states_off_cpu() {
             return self.collector.push(sample, sink);

@@ -8,6 +8,7 @@
 use super::attribute::{Attribute, sample_type as bit};
 use super::bytes::Bytes;
 
+use crate::clock::Timestamp;
 use crate::ids::Cpu;
 
 /// The size of a record's header, bytes.
@@ -91,8 +92,8 @@ pub(super) struct PerfRecord<'a> {
     pub body: &'a [u8],
     /// Index of the event type that the record belongs to.
     pub attribute: usize,
-    /// Time, ns; that of the record before where the record has none.
-    pub time: u64,
+    /// Time, in the recording's clock; that of the record before where the record has none.
+    pub time: Timestamp,
 }
 
 /// The layouts of the records of all event types.
@@ -145,7 +146,7 @@ const MAX_ROUND_RECORDS: usize = 1 << 20;
 /// A record that waits until all earlier records have been passed on.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
-    time: u64,
+    time: Timestamp,
     at: usize,
 }
 
@@ -161,9 +162,9 @@ pub(super) struct RecordWalk<'a> {
     returned: usize,
     has_rounds: bool,
     /// The newest time of all records so far, and the newest time of the records of earlier rounds.
-    newest: u64,
-    newest_before: u64,
-    last_time: u64,
+    newest: Timestamp,
+    newest_before: Timestamp,
+    last_time: Timestamp,
     /// Where the records end early: at a record that is cut, or has an impossible size.
     pub broken_at: Option<usize>,
 }
@@ -178,9 +179,9 @@ impl<'a> RecordWalk<'a> {
             due: 0,
             returned: 0,
             has_rounds: false,
-            newest: 0,
-            newest_before: 0,
-            last_time: 0,
+            newest: Timestamp::MIN,
+            newest_before: Timestamp::MIN,
+            last_time: Timestamp::MIN,
             broken_at: None,
         }
     }
@@ -213,7 +214,7 @@ impl<'a> RecordWalk<'a> {
         self.returned = 0;
         loop {
             let Some(header) = self.next_header() else {
-                self.release(u64::MAX);
+                self.release(Timestamp::MAX);
                 return self.due > 0;
             };
             let body = &self.records[self.at + HEADER_BYTES..self.at + header.size];
@@ -271,7 +272,7 @@ impl<'a> RecordWalk<'a> {
     }
 
     /// Makes the records up to a time due.
-    fn release(&mut self, up_to: u64) {
+    fn release(&mut self, up_to: Timestamp) {
         self.sort();
         self.due = self.waiting.partition_point(|record| record.time <= up_to);
     }
@@ -289,7 +290,7 @@ pub(super) struct RawSample<'a> {
     pub ip: u64,
     pub pid: u32,
     pub tid: u32,
-    pub time: u64,
+    pub time: Timestamp,
     pub cpu: Option<Cpu>,
     pub period: u64,
     /// The stack's addresses of 8 bytes each, innermost first, with marks of the kernel between them.
@@ -362,12 +363,13 @@ impl PerfRecordLayout {
     }
 
     /// The time of a record.
-    pub(super) fn time(&self, is_sample: bool, body: &[u8]) -> Option<u64> {
-        if is_sample {
-            self.word_at(body, self.sample_time_at?)
+    pub(super) fn time(&self, is_sample: bool, body: &[u8]) -> Option<Timestamp> {
+        let at = if is_sample {
+            self.sample_time_at?
         } else {
-            self.word_at(body, body.len().checked_sub(self.other_time_from_end?)?)
-        }
+            body.len().checked_sub(self.other_time_from_end?)?
+        };
+        self.word_at(body, at).map(Timestamp)
     }
 
     /// The thread of a record that is no sample: its process and its id.
@@ -421,7 +423,7 @@ impl PerfRecordLayout {
             sample.tid = bytes.u32()?;
         }
         if has(bit::TIME) {
-            sample.time = bytes.u64()?;
+            sample.time = Timestamp(bytes.u64()?);
         }
         for flag in [bit::ADDR, bit::ID, bit::STREAM_ID] {
             if has(flag) {

@@ -13,7 +13,7 @@ use super::fields::{
 };
 use super::trace_packets::packets;
 use super::wire::read::{WireValue, fields};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::Damage;
 use crate::ids::{Cpu, Tid};
 use crate::varint;
@@ -21,8 +21,8 @@ use crate::varint;
 /// One event of a bundle.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BundleEvent<'a> {
-    /// ns, in the bundle's clock.
-    pub(super) ts: u64,
+    /// Time of the event, in the bundle's clock.
+    pub(super) ts: Timestamp,
     pub(super) cpu: Cpu,
     /// The index of the event's bundle in [`super::packets::PacketIndex::bundles`].
     pub(super) bundle: u32,
@@ -173,8 +173,8 @@ impl PieceContent<'_> {
 /// When the events of a bundle begin, and how many they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// The earliest time, ns, in the bundle's clock.
-    pub(super) first_ts: u64,
+    /// The earliest time, in the bundle's clock.
+    pub(super) first_ts: Timestamp,
     pub(super) events: u64,
 }
 
@@ -188,7 +188,7 @@ impl Extent {
         Extent { first_ts, events: self.events + other.events }
     }
 
-    fn add(&mut self, ts: u64) {
+    fn add(&mut self, ts: Timestamp) {
         self.first_ts = if self.events == 0 { ts } else { self.first_ts.min(ts) };
         self.events += 1;
     }
@@ -237,7 +237,7 @@ pub(super) fn outline<'a>(bundle: &'a [u8], mut piece: impl FnMut(PieceContent<'
         let end = bundle.len() - all.rest().len();
         match number {
             bundle_field::EVENT => {
-                extent.add(first_number(value.bytes(), ftrace_event::TIMESTAMP).unwrap_or(0));
+                extent.add(time_of(value.bytes()));
             }
             bundle_field::LOST_EVENTS => is_after_loss |= value.number() != 0,
             bundle_field::GENERIC_EVENT_DESCRIPTORS => describes_types = true,
@@ -310,7 +310,7 @@ fn events_of_fields<'a>(
         match number {
             bundle_field::EVENT => {
                 let event = value.bytes();
-                let ts = first_number(event, ftrace_event::TIMESTAMP).unwrap_or(0);
+                let ts = time_of(event);
                 out.push(BundleEvent { ts, cpu, bundle, content: EventContent::Whole(event) });
             }
             bundle_field::COMPACT_SCHED => {
@@ -329,9 +329,14 @@ fn sort_events(start: usize, cpu: Cpu, is_after_loss: bool, bundle: u32, out: &m
         out[start..].sort_by_key(|e| e.ts);
     }
     if is_after_loss {
-        let ts = out.get(start).map_or(0, |e| e.ts);
+        let ts = out.get(start).map_or(Timestamp::MIN, |e| e.ts);
         out.insert(start, BundleEvent { ts, cpu, bundle, content: EventContent::LostEvents });
     }
+}
+
+/// The time of a `FtraceEvent`.
+fn time_of(event: &[u8]) -> Timestamp {
+    Timestamp(first_number(event, ftrace_event::TIMESTAMP).unwrap_or(0))
 }
 
 /// The first value of field `number`. The timestamp is nearly always the first field of an event, so that the
@@ -397,8 +402,8 @@ impl<'a> CompactRows<'a> {
             }
             at = all.rest();
         }
-        switches.take_delta(0);
-        wakings.take_delta(0);
+        switches.take_delta(Timestamp::MIN);
+        wakings.take_delta(Timestamp::MIN);
         rows
     }
 
@@ -408,7 +413,7 @@ impl<'a> CompactRows<'a> {
     }
 
     /// The times of all rows, in no order.
-    fn times(self) -> impl Iterator<Item = u64> {
+    fn times(self) -> impl Iterator<Item = Timestamp> {
         self.switches.times().chain(self.wakings.times())
     }
 
@@ -485,8 +490,8 @@ impl<'a> CompactRows<'a> {
 /// Packed columns of a `CompactSched`, from a row on.
 #[derive(Clone, Copy, Default)]
 struct Columns<'a> {
-    /// The time of the next row, ns, if there is one.
-    next_ts: Option<u64>,
+    /// The time of the next row, if there is one.
+    next_ts: Option<Timestamp>,
     /// The column of times behind it, each as the distance from the one before.
     deltas: &'a [u8],
     /// The columns of values. One that ends before the others has no more.
@@ -495,22 +500,22 @@ struct Columns<'a> {
 
 /// A row of [`Columns`].
 struct Row {
-    ts: u64,
+    ts: Timestamp,
     values: [Option<u64>; 5],
 }
 
 impl<'a> Columns<'a> {
     /// Reads the time of the row behind the one at `ts`; of the first row, behind 0.
     #[inline]
-    fn take_delta(&mut self, ts: u64) {
+    fn take_delta(&mut self, ts: Timestamp) {
         let read = varint::read(self.deltas);
         self.next_ts = read.map(|(delta, _)| ts.wrapping_add(delta));
         self.deltas = read.map_or(&[], |(_, rest)| rest);
     }
 
     /// The times of all rows.
-    fn times(self) -> impl Iterator<Item = u64> {
-        let behind = varint::all(self.deltas).scan(self.next_ts.unwrap_or(0), |ts, delta| {
+    fn times(self) -> impl Iterator<Item = Timestamp> {
+        let behind = varint::all(self.deltas).scan(self.next_ts.unwrap_or_default(), |ts, delta| {
             *ts = ts.wrapping_add(delta);
             Some(*ts)
         });
@@ -563,9 +568,9 @@ impl<'a> WaitingEvents<'a> {
         self.list.len() >= self.sorted * 2 + MIN_SORTED
     }
 
-    /// Takes the events before `until`, ns, out of the list, or all events. They are in the order of time;
+    /// Takes the events before `until` out of the list, or all events. They are in the order of time;
     /// events of one time by CPU, and then in the order of the file.
-    pub(super) fn take_before(&mut self, until: Option<u64>) -> Vec<BundleEvent<'a>> {
+    pub(super) fn take_before(&mut self, until: Option<Timestamp>) -> Vec<BundleEvent<'a>> {
         self.list.sort_by_key(|event| (event.ts, event.cpu, event.bundle));
         let end = until.map_or(self.list.len(), |until| self.list.partition_point(|event| event.ts < until));
         let rest = self.list.split_off(end);
@@ -605,7 +610,7 @@ mod tests {
         let mut out = Vec::new();
         let broken = events(bundle, 0, &mut out);
         assert!(out.iter().all(|event| event.cpu == Cpu(3)));
-        (out.iter().map(|event| event.ts).collect(), broken == 0)
+        (out.iter().map(|event| event.ts.0).collect(), broken == 0)
     }
 
     #[test]
@@ -619,11 +624,12 @@ mod tests {
         });
         uint(&mut bundle, bundle_field::LOST_EVENTS, 1);
         assert_eq!(times(&bundle), (vec![10, 10, 12, 15, 20, 30], true));
-        assert_eq!(indexed(&bundle).extent, Extent { first_ts: 10, events: 5 });
+        assert_eq!(indexed(&bundle).extent, Extent { first_ts: Timestamp(10), events: 5 });
         let mut out = Vec::new();
         events(&indexed(&bundle), 0, &mut out);
         assert!(matches!(out[0].content, EventContent::LostEvents));
-        let markers: Vec<u64> = out.iter().filter(|event| event.is_marker()).map(|event| event.ts).collect();
+        let markers: Vec<u64> =
+            out.iter().filter(|event| event.is_marker()).map(|event| event.ts.0).collect();
         assert_eq!(markers, [10, 30]);
     }
 
@@ -668,7 +674,7 @@ mod tests {
         assert_eq!(bytes.collect::<Vec<_>>().concat(), bundle);
         for piece in pieces {
             let (times, is_whole) = times_of(&piece);
-            assert_eq!((times.first().copied(), is_whole), (Some(piece.extent.first_ts), true));
+            assert_eq!((times.first().copied(), is_whole), (Some(piece.extent.first_ts.0), true));
         }
     }
 
@@ -733,11 +739,11 @@ mod tests {
             };
             [(10 * n + 10, switch), (10 * n + 13, waking)]
         });
-        let expected =
-            expected.map(|(ts, content)| row(&BundleEvent { ts, cpu: Cpu(3), bundle: 0, content }));
+        let expected = expected
+            .map(|(ts, content)| row(&BundleEvent { ts: Timestamp(ts), cpu: Cpu(3), bundle: 0, content }));
         let rows = out[1..out.len() - 1].iter().map(row);
         assert!(rows.eq(expected));
-        assert_eq!((out[0].ts, out[out.len() - 1].ts), (5, 7));
+        assert_eq!((out[0].ts.0, out[out.len() - 1].ts.0), (5, 7));
         let bytes: usize = pieces.iter().map(|piece| piece.content.byte_len()).sum();
         assert!((bundle.len() - 100..=bundle.len()).contains(&bytes), "{bytes} of {}", bundle.len());
     }

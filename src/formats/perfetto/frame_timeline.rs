@@ -14,6 +14,7 @@ use super::fields::{
 use super::track_clocks::number;
 use super::track_table::{PerfettoTrackKey, TrackTable};
 use super::wire::read::{WireValue, fields, last_value};
+use crate::clock::Timestamp;
 use crate::formats::{
     ActualFrame, JankTypes, PredictionType, PresentType, SurfaceFrame, TimelineFrame, TrackId,
 };
@@ -23,13 +24,13 @@ use crate::ids::Pid;
 /// frame one behind the other.
 const MAX_OPEN: usize = 1 << 16;
 /// Some releases of Android write negative times, and times near the largest number, into frames without a
-/// time. Perfetto's own tools leave out times above this limit, ns.
-const BAD_TIME_NS: u64 = i64::MAX as u64 - 10_000_000_000;
+/// time. Perfetto's own tools leave out times above this limit.
+const BAD_TIME: Timestamp = Timestamp(i64::MAX as u64 - 10_000_000_000);
 
-/// A frame at its begin, ns of the recording's clock.
+/// A frame at its begin, in the recording's clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlacedFrame<'a> {
-    pub(super) ts: u64,
+    pub(super) ts: Timestamp,
     pub(super) track: TrackId,
     pub(super) frame: TimelineFrame<'a>,
 }
@@ -57,8 +58,8 @@ impl Frames<'_> {
 /// The packets as they are found.
 #[derive(Default)]
 pub(super) struct FramePackets<'a> {
-    /// Times, ns of the recording's clock, and `FrameTimelineEvent` messages.
-    list: Vec<(u64, &'a [u8])>,
+    /// Times of the recording's clock, and `FrameTimelineEvent` messages.
+    list: Vec<(Timestamp, &'a [u8])>,
     bad_times: u64,
 }
 
@@ -72,9 +73,9 @@ enum OpenFrame {
 }
 
 impl<'a> FramePackets<'a> {
-    /// Adds a `FrameTimelineEvent` at `ts` ns of the recording's clock.
-    pub(super) fn push(&mut self, ts: u64, event: &'a [u8]) {
-        if ts >= BAD_TIME_NS {
+    /// Adds a `FrameTimelineEvent` at `ts` of the recording's clock.
+    pub(super) fn push(&mut self, ts: Timestamp, event: &'a [u8]) {
+        if ts >= BAD_TIME {
             self.bad_times += 1;
         } else {
             self.list.push((ts, event));
@@ -224,6 +225,7 @@ mod tests {
     };
     use super::super::read::read;
     use super::super::wire::write::{message, string, uint};
+    use crate::clock::Timestamp;
     use crate::formats::{
         Event, EventType, JankTypes, Order, PredictionType, PresentType, ReadReport, Sink, Track, TrackEvent,
         TrackEventKind, TrackKind, TrackOwner,
@@ -350,7 +352,7 @@ mod tests {
             format!("21-30 #{actual_display} 105  None"),
         ];
         assert_eq!(log.frames, want);
-        assert_eq!((report.first_ts, report.last_ts), (Some(4), Some(36)));
+        assert_eq!((report.first_ts, report.last_ts), (Some(Timestamp(4)), Some(Timestamp(36))));
         assert!(report.unread.is_empty() && report.notes.is_empty() && !report.is_lossy(), "{report:?}");
     }
 
@@ -489,7 +491,7 @@ mod tests {
         assert_eq!(log.frames, ["4-… #0 100 "]);
         let told = "3 packets of FrameTimeline are left out: their time is negative or far too large";
         assert!(report.notes.iter().any(|note| note == told), "{:?}", report.notes);
-        assert_eq!(report.last_ts, Some(4));
+        assert_eq!(report.last_ts, Some(Timestamp(4)));
     }
 
     #[test]

@@ -600,6 +600,7 @@ mod tests {
     use super::super::fields::{ftrace_event, ftrace_event_bundle, trace};
     use super::super::wire::write::{bytes, message, string, uint};
     use super::*;
+    use crate::clock::Timestamp;
     use crate::formats::unpack_budget::UnpackLimit;
 
     /// A trace of one packet.
@@ -707,7 +708,10 @@ mod tests {
         let index = PacketIndex::new(&streams, &mut ReadReport::default());
         let extents: Vec<Extent> = index.bundles.iter().map(|bundle| bundle.extent).collect();
         let extent = |first_ts, events| Extent { first_ts, events };
-        assert_eq!(extents, [extent(961, 40), extent(2_000, 9), extent(959, 2)]);
+        assert_eq!(
+            extents,
+            [extent(Timestamp(961), 40), extent(Timestamp(2_000), 9), extent(Timestamp(959), 2)]
+        );
         assert_eq!(index.bundles.iter().map(|bundle| bundle.cpu).collect::<Vec<_>>(), [2, 5, 2].map(Cpu));
         let mut events = Vec::new();
         for (number, bundle) in index.bundles.iter().enumerate() {
@@ -715,7 +719,7 @@ mod tests {
         }
         let read: Vec<(u64, Cpu, bool)> = events
             .iter()
-            .map(|event| (event.ts, event.cpu, matches!(event.content, EventContent::LostEvents)))
+            .map(|event| (event.ts.0, event.cpu, matches!(event.content, EventContent::LostEvents)))
             .collect();
         let one = |n: u64| (1_000 - n, Cpu((n % 3) as u32), false);
         let mut expected: Vec<_> = (0..40).rev().map(one).collect();

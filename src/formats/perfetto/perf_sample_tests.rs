@@ -20,7 +20,7 @@ impl SampleSink for SampleLog {
     fn sample(&mut self, tables: &SampleTables, sample: &Sample) -> io::Result<()> {
         let names = tables.stacks.frames(sample.stack).map(|n| tables.frames[n as usize].name.clone());
         let tid = tables.threads[sample.thread as usize].tid.0;
-        self.0.push((sample.time, tid, sample.period, names.collect()));
+        self.0.push((sample.time.0, tid, sample.period, names.collect()));
         Ok(())
     }
 }

@@ -21,7 +21,7 @@ use super::stack_samples::{InternedContexts, StackSampleParts, StatedStack};
 use super::track_clocks::{CustomClocks, MachineClocks, MachineTime, number};
 use super::track_table::{DescribedThread, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::samples::{
     NO_STACK, Sample, SampleCollector, SampleRate, SampleReading, SampleRecording, SampleSink,
 };
@@ -256,7 +256,7 @@ impl<'a> SamplePacketParts<'a> {
 }
 
 /// A sample that waits, by its time and its place in the file.
-type WaitingSample = Reverse<(u64, u64, PackedSample)>;
+type WaitingSample = Reverse<(Timestamp, u64, PackedSample)>;
 
 /// The rest of a sample: thread, event type, stack, CPU and period.
 type PackedSample = (u32, u32, u32, Option<Cpu>, u64);

@@ -17,6 +17,7 @@ use super::track_event_order::{PlacedTrackEvent, TrackEventCursor};
 use super::track_events::{self, TrackEvents};
 use super::track_table::INPUTS_TRACK;
 use super::wire::read::{WireValue, fields, last_value};
+use crate::clock::Timestamp;
 use crate::formats::input::Input;
 use crate::formats::samples::SampleRecording;
 use crate::formats::spill::RELEASE_BYTES;
@@ -231,7 +232,7 @@ impl<'a> PerfettoReader<'_, 'a> {
             self.learn_types(bundle)?;
         }
         let bundles = index.bundles.iter().enumerate();
-        let mut firsts: Vec<(u64, usize)> =
+        let mut firsts: Vec<(Timestamp, usize)> =
             bundles.map(|(number, bundle)| (bundle.extent.first_ts, number)).collect();
         let count: u64 = index.bundles.iter().map(|bundle| bundle.extent.events).sum();
         firsts.sort_unstable();
@@ -268,8 +269,8 @@ impl<'a> PerfettoReader<'_, 'a> {
     }
 
     /// Sends the events of the trace's own tracks and its frames, by time; of one time in the order of the
-    /// file. With `until`, ns, those before that time.
-    fn send_tracks(&mut self, until: Option<u64>) -> io::Result<()> {
+    /// file. With `until`, those before that time.
+    fn send_tracks(&mut self, until: Option<Timestamp>) -> io::Result<()> {
         let all = self.track_events;
         loop {
             let event_ts = self.on_tracks.next_ts();
@@ -293,7 +294,7 @@ impl<'a> PerfettoReader<'_, 'a> {
         let mut rest = events;
         while let Some(first) = rest.first() {
             self.send_tracks(Some(first.ts))?;
-            let until = self.next_track_ts().unwrap_or(u64::MAX);
+            let until = self.next_track_ts().unwrap_or(Timestamp::MAX);
             let count = rest.iter().take_while(|event| event.ts <= until).count();
             self.send_all(&rest[..count], index)?;
             rest = &rest[count..];
@@ -302,7 +303,7 @@ impl<'a> PerfettoReader<'_, 'a> {
     }
 
     /// The time of the next event of a track, or of the next frame.
-    fn next_track_ts(&self) -> Option<u64> {
+    fn next_track_ts(&self) -> Option<Timestamp> {
         let frame = self.track_events.frames.list.get(self.next_frame).map(|frame| frame.ts);
         self.on_tracks.next_ts().into_iter().chain(frame).min()
     }

@@ -11,7 +11,7 @@ use super::packets::{KernelLosses, damage_inside, decompress, method_trace_paylo
 use super::trace_packets::packets;
 use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, VARINT, tag};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{Damage, ReadReport, ThreadIds};
 use crate::ids::Tid;
@@ -113,8 +113,8 @@ impl TraceScan {
         let mut head = BundleHead::default();
         let mut events = 0;
         let mut lost = 0;
-        let mut first = u64::MAX;
-        let mut last = 0;
+        let mut first = Timestamp::MAX;
+        let mut last = Timestamp::MIN;
         let mut all = fields(bundle);
         for (number, value) in all.by_ref() {
             match number {
@@ -128,7 +128,7 @@ impl TraceScan {
                 bundle_field::COMPACT_SCHED => {
                     self.unread_names += bundle::names_left_out(value.bytes());
                     for column in [compact::SWITCH_TIMESTAMP, compact::WAKING_TIMESTAMP] {
-                        let mut ts = 0u64;
+                        let mut ts = Timestamp::MIN;
                         let deltas = last_value(value.bytes(), column).map_or(&[][..], WireValue::bytes);
                         for delta in varint::all(deltas) {
                             ts = ts.wrapping_add(delta);
@@ -157,19 +157,19 @@ impl TraceScan {
 
     /// Counts a marker and its thread. Returns the time of the event.
     #[inline]
-    fn event(&mut self, event: &[u8]) -> u64 {
+    fn event(&mut self, event: &[u8]) -> Timestamp {
         // Perfetto's recorder and tracebridge begin an event with its time and its thread id, and its own
         // message or the flags follow.
         if let Some((ts, pid, rest)) = leading_fields(event)
             && !matches!(rest.first(), Some(&(PRINT_TAG | COMMON_FLAGS_TAG | TIMESTAMP_TAG | PID_TAG)))
         {
             self.tids.add(Tid(pid as i32));
-            return ts;
+            return Timestamp(ts);
         }
-        let mut ts = 0;
+        let mut ts = Timestamp::MIN;
         for (number, value) in fields(event) {
             match number {
-                ftrace_event::TIMESTAMP => ts = value.number(),
+                ftrace_event::TIMESTAMP => ts = Timestamp(value.number()),
                 ftrace_event::PID => self.tids.add(Tid(value.int32())),
                 ftrace_event::PRINT => {
                     let text = last_value(value.bytes(), print_ftrace_event::BUF).map(WireValue::bytes);

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::fields::{builtin_clock, clock_snapshot, clock_snapshot_clock};
 use super::wire::read::{WireValue, fields};
-use crate::clock::{Clock, Snapshots};
+use crate::clock::{Clock, Snapshots, Timestamp};
 
 /// The first clock that is a writer's own.
 pub(super) const FIRST_CUSTOM_CLOCK: u64 = 64;
@@ -63,14 +63,14 @@ impl MachineClocks {
         MachineClocks { head, pairs, unrelated: HashMap::new() }
     }
 
-    /// The reading of the recording's clock, ns, at `time` of a clock of the machine. Between two snapshots
+    /// The time in the recording's clock at `time` of a clock of the machine. Between two snapshots
     /// both clocks are taken to run evenly. Where no snapshot relates the clocks, the reading is taken as it
     /// is.
-    pub(super) fn convert(&mut self, time: MachineTime) -> u64 {
+    pub(super) fn convert(&mut self, time: MachineTime) -> Timestamp {
         let ts = time.ns;
         let clock = machine_clock(time.clock);
         if clock == Some(self.head) {
-            return ts;
+            return Timestamp(ts);
         }
         let pairs = clock.and_then(|clock| self.pairs.get(&clock)).map_or(&[][..], Vec::as_slice);
         let after = pairs.partition_point(|(from, _)| *from <= ts);
@@ -85,10 +85,10 @@ impl MachineClocks {
             (Some(pair), None) | (None, Some(pair)) => moved(pair),
             (None, None) => {
                 *self.unrelated.entry(time.clock).or_default() += 1;
-                return ts;
+                return Timestamp(ts);
             }
         };
-        u64::try_from(converted.max(0)).unwrap_or(u64::MAX)
+        Timestamp(u64::try_from(converted.max(0)).unwrap_or(u64::MAX))
     }
 }
 
@@ -150,20 +150,20 @@ impl CustomClocks {
         }
     }
 
-    /// The time for the timestamp `ts` of a packet, of a clock of the machine or of the writer.
-    pub(super) fn packet_time(&mut self, sequence: u64, id: u64, ts: u64) -> Option<MachineTime> {
+    /// The time for the timestamp of a packet, which is a reading of a clock of the machine or of the writer.
+    pub(super) fn packet_time(&mut self, sequence: u64, id: u64, reading: u64) -> Option<MachineTime> {
         if id < FIRST_CUSTOM_CLOCK {
-            Some(MachineTime { clock: id, ns: ts })
+            Some(MachineTime { clock: id, ns: reading })
         } else {
-            self.machine_time(sequence, id, ts)
+            self.machine_time(sequence, id, reading)
         }
     }
 
-    /// The time for the timestamp `ts` of a packet. `None` if no snapshot has introduced the clock. Must be
-    /// called once for each timestamp, in order.
-    fn machine_time(&mut self, sequence: u64, id: u64, ts: u64) -> Option<MachineTime> {
+    /// The time for the timestamp of a packet. `None` if no snapshot has introduced the clock. Must be called
+    /// once for each timestamp, in order.
+    fn machine_time(&mut self, sequence: u64, id: u64, reading: u64) -> Option<MachineTime> {
         let clock = self.0.get_mut(&key(sequence, id))?;
-        let ticks = ts.saturating_mul(clock.unit);
+        let ticks = reading.saturating_mul(clock.unit);
         let own = match &mut clock.last {
             Some(last) => {
                 *last = last.wrapping_add(ticks);
@@ -200,11 +200,11 @@ mod tests {
     fn a_clock_of_the_machine_runs_evenly_between_two_snapshots_and_on_behind_them() {
         let mut clocks = MachineClocks::new(Clock::Boottime, &snapshots(&[(100, 1_000), (200, 1_300)]));
         let at = |clocks: &mut MachineClocks, ns| {
-            clocks.convert(MachineTime { clock: builtin_clock::MONOTONIC, ns })
+            clocks.convert(MachineTime { clock: builtin_clock::MONOTONIC, ns }).0
         };
         assert_eq!([90, 100, 150, 200, 210].map(|ts| at(&mut clocks, ts)), [990, 1_000, 1_150, 1_300, 1_310]);
         let own = MachineTime { clock: builtin_clock::BOOTTIME, ns: 7 };
-        assert_eq!(clocks.convert(own), 7, "the recording's own clock");
+        assert_eq!(clocks.convert(own), Timestamp(7), "the recording's own clock");
         assert!(clocks.unrelated.is_empty());
     }
 
@@ -212,7 +212,7 @@ mod tests {
     fn a_clock_that_no_snapshot_relates_is_taken_as_it_is_and_counted() {
         let mut clocks = MachineClocks::new(Clock::Boottime, &snapshots(&[(100, 1_000)]));
         for ns in [5, 6] {
-            assert_eq!(clocks.convert(MachineTime { clock: builtin_clock::REALTIME, ns }), ns);
+            assert_eq!(clocks.convert(MachineTime { clock: builtin_clock::REALTIME, ns }), Timestamp(ns));
         }
         assert_eq!(clocks.unrelated.get(&builtin_clock::REALTIME), Some(&2));
     }

@@ -9,6 +9,7 @@ use std::io;
 use std::ops::Range;
 
 use super::packets::TraceStreams;
+use crate::clock::Timestamp;
 use crate::formats::spill::{FileBytes, RELEASE_BYTES, Release, SpillWriter};
 use crate::formats::{CounterValue, Flow, TrackEventKind, TrackId};
 use crate::varint;
@@ -19,7 +20,7 @@ const RUN_EVENTS: usize = 256 << 10;
 /// One event, at a time of the recording's clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlacedTrackEvent<'a> {
-    pub(super) ts: u64,
+    pub(super) ts: Timestamp,
     pub(super) track: TrackId,
     pub(super) kind: TrackEventKind<'a>,
     pub(super) thread_ns: Option<u64>,
@@ -63,7 +64,7 @@ impl<'a> TrackEventSorter<'a> {
     /// Adds an event. Frames are no such events.
     pub(super) fn push(
         &mut self,
-        ts: u64,
+        ts: Timestamp,
         track: TrackId,
         kind: TrackEventKind<'a>,
         thread_ns: Option<u64>,
@@ -126,7 +127,7 @@ impl<'a> PlacedTrackEvent<'a> {
     fn store(&self, flows: &[Flow], streams: &TraceStreams<'_>, out: &mut Vec<u8>) {
         let has_thread_time = if self.thread_ns.is_some() { stored::HAS_THREAD_TIME } else { 0 };
         let head = |tag: u64, out: &mut Vec<u8>| {
-            varint::push(out, self.ts);
+            varint::push(out, self.ts.0);
             varint::push(out, self.track.0.into());
             varint::push(out, tag | has_thread_time);
         };
@@ -160,7 +161,7 @@ impl<'a> PlacedTrackEvent<'a> {
 
     /// Reads an event that [`PlacedTrackEvent::store`] has written; its flows replace those of `flows`.
     fn read(rest: &mut &[u8], flows: &mut Vec<Flow>, streams: &'a TraceStreams<'_>) -> Option<Self> {
-        let ts = varint::take(rest)?;
+        let ts = Timestamp(varint::take(rest)?);
         let track = TrackId(varint::take(rest)? as u32);
         let tag = varint::take(rest)?;
         let kind = match tag & !stored::HAS_THREAD_TIME {
@@ -219,7 +220,7 @@ pub(super) struct TrackEventCursor<'s, 'a> {
     /// The number of the next event of the only run.
     at: usize,
     runs: Vec<Option<RunCursor<'s, 'a>>>,
-    heap: BinaryHeap<Reverse<(u64, usize)>>,
+    heap: BinaryHeap<Reverse<(Timestamp, usize)>>,
     /// The bytes that were read since memory was released.
     read: usize,
     flows: Vec<Flow>,
@@ -259,7 +260,7 @@ impl<'s, 'a> TrackEventCursor<'s, 'a> {
     }
 
     /// The time of the next event.
-    pub(super) fn next_ts(&self) -> Option<u64> {
+    pub(super) fn next_ts(&self) -> Option<Timestamp> {
         let stored = self.heap.peek().map(|Reverse((ts, _))| *ts);
         stored.or_else(|| self.sorted.events.get(self.at).map(|event| event.ts))
     }
@@ -300,7 +301,7 @@ mod tests {
         let name = &streams.stream(0)[at..];
         let count = 2 * RUN_EVENTS + 3;
         // Every seventh event comes with the times of the end of the file, and the last run begins early.
-        let ts = |n: usize| ((n * 7) % count) as u64;
+        let ts = |n: usize| Timestamp(((n * 7) % count) as u64);
         let event = |n: usize| {
             let kind = match n % 5 {
                 0 => TrackEventKind::Begin { name },

@@ -9,7 +9,7 @@ use super::fields::{
 };
 use super::read::read;
 use super::wire::write::{double, fixed64, message, string, uint};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::{
     CounterValue, Event, EventType, Head, Order, ReadReport, Sink, Track, TrackEvent, TrackEventKind,
     TrackKind,
@@ -174,7 +174,7 @@ fn tracks_are_named_by_their_descriptors_wherever_these_stand() {
         ["10 #1 +own", "15 #1 -", "20 #0 !late", "30 #2 !of a process", "40 #3 !on no track"]
     );
     assert_eq!((report.track_events.slices, report.track_events.instants), (1, 3));
-    assert_eq!((report.first_ts, report.last_ts), (Some(10), Some(40)));
+    assert_eq!((report.first_ts, report.last_ts), (Some(Timestamp(10)), Some(Timestamp(40))));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::io;
 use rustc_hash::FxHashMap;
 
 use super::ReadReport;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::ids::{Cpu, Pid, Tid};
 
 pub(crate) use symbol_name::readable;
@@ -168,8 +168,8 @@ pub struct SampleThread {
 /// One sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// Time, ns of the recording's clock; 0 where samples have no times.
-    pub time: u64,
+    /// Time, in the recording's clock; 0 where samples have no times.
+    pub time: Timestamp,
     /// Index of the thread in [`SampleTables::threads`].
     pub thread: u32,
     /// Index of the event type in [`SampleTables::events`].
@@ -246,9 +246,9 @@ pub trait SampleRecording {
     /// The clock of the samples' times.
     fn clock(&self) -> Clock;
 
-    /// Readings of two clocks at one moment, where the file has them: of CLOCK_REALTIME, and of the clock of
-    /// the samples, ns.
-    fn clock_pair(&self) -> Option<(u64, u64)> {
+    /// The times of one moment in two clocks, where the file has them: in CLOCK_REALTIME, and in the clock of
+    /// the samples.
+    fn clock_pair(&self) -> Option<(Timestamp, Timestamp)> {
         None
     }
 
@@ -271,7 +271,7 @@ impl<T: SampleRecording + ?Sized> SampleRecording for &T {
         (**self).clock()
     }
 
-    fn clock_pair(&self) -> Option<(u64, u64)> {
+    fn clock_pair(&self) -> Option<(Timestamp, Timestamp)> {
         (**self).clock_pair()
     }
 
@@ -326,10 +326,15 @@ impl SampleCollector {
         self.push(sample, sink)
     }
 
-    /// A thread runs at `time`, ns: pushes the sample of the time that it did not run.
-    pub(crate) fn runs_again(&mut self, thread: u32, time: u64, sink: &mut dyn SampleSink) -> io::Result<()> {
+    /// A thread runs at `time`: pushes the sample of the time that it did not run.
+    pub(crate) fn runs_again(
+        &mut self,
+        thread: u32,
+        time: Timestamp,
+        sink: &mut dyn SampleSink,
+    ) -> io::Result<()> {
         match self.waiting[thread as usize].take() {
-            Some(sample) => self.push(Sample { period: time.saturating_sub(sample.time), ..sample }, sink),
+            Some(sample) => self.push(Sample { period: time.since(sample.time), ..sample }, sink),
             None => Ok(()),
         }
     }
@@ -341,7 +346,7 @@ impl SampleCollector {
         event.samples += 1;
         event.period = event.period.saturating_add(sample.period);
         tables.threads[sample.thread as usize].samples += 1;
-        if sample.time > 0 {
+        if sample.time > Timestamp::MIN {
             report.cover(sample.time);
         }
         sink.sample(tables, &sample)
@@ -498,7 +503,7 @@ mod tests {
 
     impl SampleSink for Pushed {
         fn sample(&mut self, _: &SampleTables, sample: &Sample) -> io::Result<()> {
-            self.0.push((sample.time, sample.period));
+            self.0.push((sample.time.0, sample.period));
             Ok(())
         }
     }
@@ -510,9 +515,9 @@ mod tests {
         let thread = collector.add_thread(Pid(1), Tid(2), "main".into());
         let sample = |time| Sample { time, thread, event: 0, cpu: None, stack: NO_STACK, period: 1 };
         let mut sink = Pushed::default();
-        collector.take(sample(10), &mut sink).unwrap();
-        collector.runs_again(thread, 25, &mut sink).unwrap();
-        collector.take(sample(40), &mut sink).unwrap();
+        collector.take(sample(Timestamp(10)), &mut sink).unwrap();
+        collector.runs_again(thread, Timestamp(25), &mut sink).unwrap();
+        collector.take(sample(Timestamp(40)), &mut sink).unwrap();
         let reading = collector.finish(&mut sink).unwrap();
         assert_eq!(sink.0, [(10, 15), (40, 0)]);
         assert_eq!((reading.tables.threads[0].samples, reading.tables.events[0].period), (2, 15));

@@ -7,6 +7,7 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 
 use super::error::VideoError;
+use crate::clock::Timestamp;
 use crate::formats::Damage;
 use crate::progress;
 
@@ -43,8 +44,8 @@ pub(super) struct FrameTable {
     pub realtime_offset_ns: Option<i64>,
     /// The number of frames that the table says it has.
     pub listed: u64,
-    /// The time of each frame, ns.
-    pub times: Vec<u64>,
+    /// The time of each frame, in the table's clock.
+    pub times: Vec<Timestamp>,
     /// The faults of the table.
     pub damage: Vec<Damage>,
 }
@@ -142,7 +143,7 @@ fn table(
     for (number, word) in words.iter().take(listed.min(MAX_FRAMES)).enumerate() {
         let time = u64::from_le_bytes(*word);
         match time.checked_mul(unit_ns).filter(|ns| *ns <= MAX_TIME_NS) {
-            Some(ns) => times.push(ns),
+            Some(ns) => times.push(Timestamp(ns)),
             None => {
                 missing(format!(
                     "the time of frame {number}, {time}, is no time since boot: this frame and those behind it are \

@@ -18,7 +18,7 @@ use super::{
     Damage, FormatError, FormatId, Head, OpenedInput, Order, ReadReport, Recording, ScreenVideo, Sink, Track,
     TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner, VideoFrame, video_time,
 };
-use crate::clock::{Clock, Snapshots};
+use crate::clock::{Clock, Snapshots, Timestamp};
 
 /// The name of the track of a video's frames.
 pub const VIDEO_TRACK: &str = "screen video";
@@ -140,10 +140,10 @@ fn joined(table: &FrameTable, track: Option<&VideoTrack<'_>>, report: &mut ReadR
     let mut backwards = 0;
     let mut drift = 0;
     for ts in table.times.iter().take(count) {
-        let last = frames.last().map_or(0, |frame| frame.ts);
+        let last = frames.last().map_or(Timestamp::MIN, |frame| frame.ts);
         backwards += u64::from(*ts < last);
         let ts = (*ts).max(last);
-        let by_table = ts.saturating_sub(first);
+        let by_table = ts.since(first);
         let video_ns = own_times.as_mut().and_then(Iterator::next).unwrap_or(by_table);
         drift = drift.max(video_ns.abs_diff(by_table));
         frames.push(VideoFrame { ts, video_ns });
@@ -165,7 +165,7 @@ fn joined(table: &FrameTable, track: Option<&VideoTrack<'_>>, report: &mut ReadR
         frames,
         track_frames: track.map(|track| track.frames),
         length_ns: track.map_or(0, VideoTrack::length_ns).max(last_ns),
-        wall_start_ns: table.realtime_offset_ns.and_then(|offset| first.checked_add_signed(offset)),
+        wall_start: table.realtime_offset_ns.and_then(|offset| first.checked_add_signed(offset)),
     }
 }
 

@@ -3,6 +3,7 @@
 use support::screen_video::{PlantedFrame, REALTIME_OFFSET_NS, Tables, frames, video};
 
 use super::*;
+use crate::clock::Timestamp;
 
 const FIRST_NS: u64 = 81_234_567_890_123;
 
@@ -21,7 +22,7 @@ impl Sink for Instants {
 
     fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
         if let TrackEventKind::Instant { name } = event.kind {
-            self.0.push((event.ts, String::from_utf8_lossy(name).into_owned()));
+            self.0.push((event.ts.0, String::from_utf8_lossy(name).into_owned()));
         }
         Ok(())
     }
@@ -35,8 +36,8 @@ fn each_frame_has_its_time_since_boot_and_its_time_in_the_video() {
     assert_eq!((recording.head.clock, recording.head.precision), (Clock::Boottime, 9));
     let video = recording.video().unwrap();
     assert_eq!((video.frames.len(), video.track_frames, video.length_ns), (10, Some(10), 1_000_000_000));
-    assert_eq!(video.frames[3], VideoFrame { ts: FIRST_NS + 300_000_000, video_ns: 300_000_000 });
-    assert_eq!(video.wall_start_ns, Some(FIRST_NS + REALTIME_OFFSET_NS as u64));
+    assert_eq!(video.frames[3], VideoFrame { ts: Timestamp(FIRST_NS + 300_000_000), video_ns: 300_000_000 });
+    assert_eq!(video.wall_start, Some(Timestamp(FIRST_NS + REALTIME_OFFSET_NS as u64)));
     let mut sink = Instants::default();
     let report = recording.read(Order::Time, &mut sink).unwrap();
     assert!(!report.is_lossy() && report.irregular.is_empty(), "{report:?}");
@@ -49,17 +50,17 @@ fn older_tables_have_their_own_units_and_clocks() {
     let all = frames(FIRST_NS, 4);
     let old = parse(&video(&all, Tables::Microseconds)).unwrap();
     assert_eq!((old.head.clock, old.head.precision), (Clock::Boottime, 6));
-    assert_eq!(old.video.frames[1].ts, (FIRST_NS + 100_000_000) / 1000 * 1000);
-    assert_eq!(old.video.wall_start_ns, None);
+    assert_eq!(old.video.frames[1].ts, Timestamp((FIRST_NS + 100_000_000) / 1000 * 1000));
+    assert_eq!(old.video.wall_start, None);
     let first_version = parse(&video(&all, Tables::Version1)).unwrap();
     assert_eq!(first_version.head.clock, Clock::Monotonic);
-    assert_eq!(first_version.video.frames[1].ts, FIRST_NS + 100_000_000);
+    assert_eq!(first_version.video.frames[1].ts, Timestamp(FIRST_NS + 100_000_000));
 }
 
 #[test]
 fn the_screen_shows_the_last_frame_that_is_not_later() {
     let video = parse(&video(&frames(1_000_000_000, 3), Tables::Both)).unwrap().video;
-    let at = |ms: u64| video.frame_at(ms * 1_000_000);
+    let at = |ms: u64| video.frame_at(Timestamp(ms * 1_000_000));
     assert_eq!([999, 1000, 1099, 1100, 5000].map(at), [None, Some(0), Some(0), Some(1), Some(2)]);
 }
 
@@ -102,7 +103,7 @@ fn frames_that_go_backwards_are_shown_with_the_frame_before() {
     data[at..at + table.len()].copy_from_slice(&table);
     let recording = parse(&data).unwrap();
     let times: Vec<u64> =
-        recording.video.frames.iter().map(|frame| (frame.ts - FIRST_NS) / 1_000_000).collect();
+        recording.video.frames.iter().map(|frame| (frame.ts.0 - FIRST_NS) / 1_000_000).collect();
     assert_eq!(times, [0, 100, 100, 300]);
     assert!(recording.report.irregular[0].starts_with("1 frames"), "{:?}", recording.report.irregular);
 }

@@ -167,11 +167,12 @@ impl Recording for StraceText<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Timestamp;
     use crate::formats::{Event, EventType, Track, TrackEvent};
 
     /// Checks that tracks are announced in order and that the events of each come in order of time.
     #[derive(Default)]
-    struct InOrder(Vec<u64>);
+    struct InOrder(Vec<Timestamp>);
 
     impl Sink for InOrder {
         fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
@@ -179,7 +180,7 @@ mod tests {
         }
         fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
             assert_eq!(track.id.0 as usize, self.0.len());
-            self.0.push(0);
+            self.0.push(Timestamp(0));
             Ok(())
         }
         fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {

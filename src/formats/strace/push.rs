@@ -7,6 +7,7 @@ use std::io;
 use super::line::{CallEnd, LineContent, StraceLine};
 use super::threads::{MAX_THREADS, StraceFacts};
 use super::walk::{LineClock, WalkStep, walk};
+use crate::clock::Timestamp;
 use crate::formats::text_lines::FileMemory;
 use crate::formats::{
     Damage, ProcessInfo, ReadReport, Sink, ThreadInfo, Track, TrackArg, TrackEvent, TrackEventKind, TrackId,
@@ -64,15 +65,15 @@ pub(super) fn push(
         }
         (None, None) => {}
     }
-    pusher.end_until(u64::MAX)?;
+    pusher.end_until(Timestamp::MAX)?;
     Ok(pusher.finish())
 }
 
 /// The call that is open on a thread.
 enum OpenStraceCall {
     None,
-    /// Its line tells its end, ns.
-    Until(u64),
+    /// Its line tells its end.
+    Until(Timestamp),
     /// Its end comes on a later line: its name.
     Begun(Vec<u8>),
 }
@@ -109,7 +110,7 @@ struct CallPusher<'s, 'f> {
     threads: HashMap<Option<Tid>, CallRow>,
     signal_tracks: HashMap<Option<Pid>, TrackId>,
     /// The ends that calls' lines tell, the earliest first. One whose call has ended already is passed over.
-    ends: BinaryHeap<Reverse<(u64, Option<Tid>)>>,
+    ends: BinaryHeap<Reverse<(Timestamp, Option<Tid>)>>,
     counts: PushCounts,
 }
 
@@ -126,7 +127,7 @@ impl CallPusher<'_, '_> {
     }
 
     /// Pushes what a line says.
-    fn line(&mut self, ts: u64, line: &StraceLine<'_>) -> io::Result<()> {
+    fn line(&mut self, ts: Timestamp, line: &StraceLine<'_>) -> io::Result<()> {
         self.end_until(ts)?;
         let tid = line.tid.or(self.facts.root);
         match line.content {
@@ -165,7 +166,7 @@ impl CallPusher<'_, '_> {
         }
     }
 
-    fn begin(&mut self, tid: Option<Tid>, ts: u64, name: &[u8], args: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, tid: Option<Tid>, ts: Timestamp, name: &[u8], args: &[u8]) -> io::Result<()> {
         let Some(track) = self.leave(tid, ts)? else { return Ok(()) };
         let args = self.arguments(args, None);
         self.push(ts, track, TrackEventKind::Begin { name }, &args)?;
@@ -177,7 +178,7 @@ impl CallPusher<'_, '_> {
     fn end(
         &mut self,
         tid: Option<Tid>,
-        ts: u64,
+        ts: Timestamp,
         name: &[u8],
         args: &[u8],
         end: Option<CallEnd<'_>>,
@@ -199,7 +200,7 @@ impl CallPusher<'_, '_> {
 
     /// Ends at `ts` the call that is open on a thread, whose next line has this time. Returns the thread's
     /// track.
-    fn leave(&mut self, tid: Option<Tid>, ts: u64) -> io::Result<Option<TrackId>> {
+    fn leave(&mut self, tid: Option<Tid>, ts: Timestamp) -> io::Result<Option<TrackId>> {
         let Some(row) = self.row(tid)? else { return Ok(None) };
         let track = row.track;
         match std::mem::replace(&mut row.open, OpenStraceCall::None) {
@@ -217,7 +218,7 @@ impl CallPusher<'_, '_> {
     }
 
     /// Pushes the ends that lines have told, up to `ts`.
-    fn end_until(&mut self, ts: u64) -> io::Result<()> {
+    fn end_until(&mut self, ts: Timestamp) -> io::Result<()> {
         while let Some(Reverse((end, tid))) = self.ends.peek().copied().filter(|Reverse((end, _))| *end <= ts)
         {
             self.ends.pop();
@@ -238,7 +239,7 @@ impl CallPusher<'_, '_> {
     }
 
     /// Pushes an instant on the track of signals of the thread's process.
-    fn signal(&mut self, tid: Option<Tid>, ts: u64, name: &[u8], info: &[u8]) -> io::Result<()> {
+    fn signal(&mut self, tid: Option<Tid>, ts: Timestamp, name: &[u8], info: &[u8]) -> io::Result<()> {
         let pid = tid.and_then(|tid| self.facts.threads.get(&tid)?.tgid);
         let track = match self.signal_tracks.get(&pid) {
             Some(track) => *track,
@@ -302,7 +303,7 @@ impl CallPusher<'_, '_> {
 
     fn push(
         &mut self,
-        ts: u64,
+        ts: Timestamp,
         track: TrackId,
         kind: TrackEventKind<'_>,
         args: &[TrackArg<'_>],

@@ -6,6 +6,7 @@ use std::io;
 
 use super::line::{CallEnd, LineContent, StampKind, StraceLine};
 use super::walk::{LineClock, LineCounts, WalkStep, walk};
+use crate::clock::Timestamp;
 use crate::formats::text_lines::FileMemory;
 use crate::ids::{Pid, Tid};
 
@@ -28,8 +29,7 @@ pub(super) struct StraceThread {
 /// A line's place in the order of time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlacedLine {
-    /// ns.
-    pub(super) ts: u64,
+    pub(super) ts: Timestamp,
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -57,7 +57,7 @@ pub(super) struct StraceFacts {
 pub(super) fn read(text: &[u8], memory: FileMemory<'_>) -> io::Result<StraceFacts> {
     let mut collector = FactCollector::default();
     let mut clock = None;
-    let mut last = 0;
+    let mut last = Timestamp::MIN;
     let mut is_sorted = true;
     let counts = walk(text, memory, &mut |step| {
         match step {

@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use super::line::{AnyLine, LineTime, StampKind, StraceLine, attached_message, may_end_call, parse};
+use crate::clock::Timestamp;
 use crate::formats::text_lines::FileMemory;
 use crate::ids::Tid;
 
@@ -125,39 +126,39 @@ pub(super) struct LineClock {
     kind: StampKind,
     /// The days that have gone by, ns: they are added to a time of day.
     days_ns: u64,
-    last_ns: u64,
+    last: Timestamp,
 }
 
 impl LineClock {
     /// A clock for times that are told like this one.
     pub(super) fn new(kind: StampKind) -> LineClock {
-        LineClock { kind, days_ns: 0, last_ns: 0 }
+        LineClock { kind, days_ns: 0, last: Timestamp::MIN }
     }
 
-    /// The time of the next line, ns: since 1970, since the midnight before the first line, or since the
+    /// The time of the next line: since 1970, since the midnight before the first line, or since the
     /// first line. `None` where the line tells its time in another way than the first one.
-    pub(super) fn next(&mut self, time: LineTime) -> Option<u64> {
+    pub(super) fn next(&mut self, time: LineTime) -> Option<Timestamp> {
         if time.kind != self.kind {
             return None;
         }
-        let ns = match self.kind {
-            StampKind::Epoch => time.ns,
-            StampKind::SinceLine => self.last_ns.saturating_add(time.ns),
+        let ts = match self.kind {
+            StampKind::Epoch => Timestamp(time.ns),
+            StampKind::SinceLine => self.last.saturating_add(time.ns),
             StampKind::TimeOfDay => {
-                let ns = time.ns.saturating_add(self.days_ns);
-                if ns.saturating_add(HALF_DAY_NS) < self.last_ns {
+                let ts = Timestamp(time.ns).saturating_add(self.days_ns);
+                if ts.saturating_add(HALF_DAY_NS) < self.last {
                     self.days_ns = self.days_ns.saturating_add(DAY_NS);
-                    ns.saturating_add(DAY_NS)
-                } else if ns > self.last_ns.saturating_add(HALF_DAY_NS) && self.days_ns >= DAY_NS {
+                    ts.saturating_add(DAY_NS)
+                } else if ts > self.last.saturating_add(HALF_DAY_NS) && self.days_ns >= DAY_NS {
                     // A line of the last day that comes late.
-                    return Some(ns - DAY_NS);
+                    return Some(ts - DAY_NS);
                 } else {
-                    ns
+                    ts
                 }
             }
         };
-        self.last_ns = ns;
-        Some(ns)
+        self.last = ts;
+        Some(ts)
     }
 }
 
@@ -218,7 +219,9 @@ mod tests {
         let mut clock = LineClock::new(StampKind::TimeOfDay);
         let mut at = |seconds: u64| {
             let ns = seconds * 1_000_000_000;
-            clock.next(LineTime { kind: StampKind::TimeOfDay, ns, decimals: 0 }).map(|ns| ns / 1_000_000_000)
+            clock
+                .next(LineTime { kind: StampKind::TimeOfDay, ns, decimals: 0 })
+                .map(|ts| ts.0 / 1_000_000_000)
         };
         assert_eq!(
             [at(86_399), at(1), at(86_398), at(2)].map(Option::unwrap),

@@ -10,6 +10,7 @@ use std::thread::{Builder, Scope};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::page_position::{CpuRecords, PagePosition};
+use crate::clock::Timestamp;
 use crate::formats::{Damage, Release};
 use crate::ftrace::{LostEvents, PageLayout};
 use crate::ids::Cpu;
@@ -262,7 +263,7 @@ impl CpuRecords for CpuRecordCursor<'_> {
     }
 
     #[inline]
-    fn ts(&self) -> u64 {
+    fn ts(&self) -> Timestamp {
         self.page.span.ts
     }
 

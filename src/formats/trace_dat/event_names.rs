@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 
+use crate::clock::Timestamp;
 use crate::formats::{CLONE_THREAD, Event, EventType, Sink, ThreadIds, ThreadInfo};
 use crate::ids::{Pid, Tid};
 
@@ -38,9 +39,9 @@ const MAX_REMEMBERED: usize = 1 << 17;
 #[derive(Debug, Default)]
 pub(super) struct EventNames {
     named: NamedThreads,
-    /// When each thread that got another name got its last one, ns. Events of different CPUs do not come in
+    /// When each thread that got another name got its last one. Events of different CPUs do not come in
     /// the order of their times, and the last name counts.
-    renamed: HashMap<Tid, u64>,
+    renamed: HashMap<Tid, Timestamp>,
     /// The process of each thread that the file or an event names. Empty where the file's own list is: then
     /// its text has no processes either, and events add none.
     tgids: HashMap<Tid, Pid>,
@@ -266,7 +267,7 @@ mod tests {
             }
         }
 
-        fn event(&mut self, number: u32, ts: u64, tid: Tid, values: [Value<'_>; 3]) {
+        fn event(&mut self, number: u32, ts: Timestamp, tid: Tid, values: [Value<'_>; 3]) {
             let event = Event {
                 ts,
                 cpu: Cpu(0),
@@ -282,10 +283,10 @@ mod tests {
         }
 
         fn makes(&mut self, maker: Tid, made: i64, flags: i64) {
-            self.event(0, 1, maker, [Value::Int(made), Value::Str(b"worker"), Value::Int(flags)]);
+            self.event(0, Timestamp(1), maker, [Value::Int(made), Value::Str(b"worker"), Value::Int(flags)]);
         }
 
-        fn is_renamed(&mut self, ts: u64, name: &[u8]) {
+        fn is_renamed(&mut self, ts: Timestamp, name: &[u8]) {
             self.event(1, ts, Tid(9), [Value::Int(9), Value::Str(name), Value::Int(0)]);
         }
     }
@@ -315,11 +316,11 @@ mod tests {
     fn a_thread_has_its_last_name_in_whatever_order_its_names_come() {
         // Started on one CPU and named on another, which is read first.
         let mut recorded = Recorded::new(&[]);
-        recorded.is_renamed(70, b"com.example");
-        recorded.is_renamed(60, b"exe");
+        recorded.is_renamed(Timestamp(70), b"com.example");
+        recorded.is_renamed(Timestamp(60), b"exe");
         recorded.makes(Tid(7), 9, 0);
         assert_eq!(recorded.told.0, [(9, None, Some("com.example".to_owned()))]);
-        recorded.is_renamed(80, b"com.other");
+        recorded.is_renamed(Timestamp(80), b"com.other");
         assert_eq!(recorded.told.0.last().unwrap().2.as_deref(), Some("com.other"));
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::header::{TraceDat, TraceDatError};
 use super::page_position::{CpuRecords, PagePosition};
 use super::read::{EventPush, NextRecords, ReadState};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::{CpuCount, Sink};
 use crate::ftrace::{LostEvents, PageLayout};
 use crate::ids::Cpu;
@@ -19,8 +19,8 @@ const MAX_DAMAGE_LINES: usize = 16;
 /// A page of one CPU, as it was recorded.
 #[derive(Debug, Clone)]
 pub(crate) struct FollowedPage {
-    /// The time from which the first record's time delta counts, ns of the recording's clock.
-    pub ts: u64,
+    /// The time from which the first record's time delta counts, in the recording's clock.
+    pub ts: Timestamp,
     /// Whether events are missing before it.
     pub has_losses: bool,
     /// The whole page.
@@ -77,7 +77,7 @@ impl FollowedDat {
         let queue = self.cpus.get_mut(cpu.index())?;
         let bytes: Arc<[u8]> = bytes.into();
         let page = self.dat.layout.page(&bytes).ok();
-        let ts = page.map_or(0, |page| self.dat.options.time.apply(page.ts));
+        let ts = page.map_or(Timestamp::MIN, |page| self.dat.options.time.apply(page.ts));
         let has_losses = page.is_some_and(|page| page.lost.is_some());
         self.pending_bytes += bytes.len();
         queue.pages.push_back(bytes.clone());
@@ -89,17 +89,17 @@ impl FollowedDat {
         self.pending_bytes
     }
 
-    /// The time of an event with this time of the page's own clock, which a file may have converted.
-    pub fn time_of(&self, ts: u64) -> u64 {
-        self.dat.options.time.apply(ts)
+    /// The time in the recording's clock of an event with this time in the clock of the pages.
+    pub fn time_of(&self, page_time: Timestamp) -> Timestamp {
+        self.dat.options.time.apply(page_time)
     }
 
-    /// Pushes the events before the time `until` of the pages' own clock, in the order of time; without it
+    /// Pushes the events before the time `until` of the pages' clock, in the order of time; without it
     /// all that have come.
     ///
     /// # Errors
     /// The errors of the sink.
-    pub fn push<S: Sink + ?Sized>(&mut self, until: Option<u64>, sink: &mut S) -> io::Result<()> {
+    pub fn push<S: Sink + ?Sized>(&mut self, until: Option<Timestamp>, sink: &mut S) -> io::Result<()> {
         if !std::mem::replace(&mut self.has_told_head, true) {
             self.dat.read_head(sink)?;
         }
@@ -109,7 +109,7 @@ impl FollowedDat {
                 self.next.push(Reverse((queue.ts(), queue.cpu, number)));
             }
         }
-        let last = until.map_or(u64::MAX, |until| until.saturating_sub(1));
+        let last = until.map_or(Timestamp::MAX, |until| until.saturating_sub(1));
         let mut push = EventPush { dat: &self.dat, state: &mut self.state, sink };
         push.by_time(&mut self.cpus, &mut self.next, last, false)?;
         let mut waits = vec![false; self.cpus.len()];
@@ -134,13 +134,13 @@ impl FollowedDat {
         sum
     }
 
-    /// The time of the first event that was pushed, ns.
-    pub fn first_ts(&self) -> Option<u64> {
+    /// The time of the first event that was pushed, in the recording's clock.
+    pub fn first_ts(&self) -> Option<Timestamp> {
         self.state.report.first_ts
     }
 
-    /// The time of the last event that was pushed, ns.
-    pub fn last_ts(&self) -> Option<u64> {
+    /// The time of the last event that was pushed, in the recording's clock.
+    pub fn last_ts(&self) -> Option<Timestamp> {
         self.state.report.last_ts
     }
 
@@ -218,7 +218,7 @@ impl CpuRecords for PageQueue {
     }
 
     #[inline]
-    fn ts(&self) -> u64 {
+    fn ts(&self) -> Timestamp {
         self.position.span.ts
     }
 

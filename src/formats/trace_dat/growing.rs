@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::dat_tail::DatTail;
 use super::header::{TraceDat, TraceDatError};
+use crate::clock::Timestamp;
 use crate::ftrace::{Endian, PageLayout};
 use crate::ids::Cpu;
 use crate::trace_dat::recorder_stream::{FrameKind, HeadInfo, MAGIC, frame_head};
@@ -47,10 +48,10 @@ pub(crate) struct GrowingDat {
     table: Vec<CpuData>,
     changed: Instant,
     cpus: Vec<FollowedCpu>,
-    /// The latest time of a page that was sent, ns.
-    newest: u64,
-    /// The time up to which everything was told to be sent, ns.
-    told: u64,
+    /// The latest time of a page that was sent, in the clock of the pages, as all times here.
+    newest: Timestamp,
+    /// The time up to which everything was told to be sent.
+    told: Timestamp,
     /// Whether that is all that was sent.
     is_flushed: bool,
     notes: Vec<String>,
@@ -63,7 +64,7 @@ struct FollowedCpu {
     sent: u64,
     written: u64,
     /// The time of the next page, if it was looked at.
-    next: Option<u64>,
+    next: Option<Timestamp>,
 }
 
 /// The outcome of a step.
@@ -150,8 +151,8 @@ impl GrowingDat {
             table: Vec::new(),
             changed: Instant::now(),
             cpus: vec![FollowedCpu::default(); entries as usize],
-            newest: 0,
-            told: 0,
+            newest: Timestamp::MIN,
+            told: Timestamp::MIN,
             is_flushed: false,
             notes: Vec::new(),
         })
@@ -293,7 +294,7 @@ impl GrowingDat {
             read_at(&self.file, data.offset + self.cpus[at].sent, &mut page)?;
             frames.extend(frame_head(FrameKind::Pages, Cpu(at as u32), size));
             frames.extend(page);
-            self.newest = self.newest.max(self.cpus[at].next.take().unwrap_or(0));
+            self.newest = self.newest.max(self.cpus[at].next.take().unwrap_or_default());
             self.cpus[at].sent += size as u64;
         }
         Ok(false)
@@ -304,14 +305,14 @@ impl GrowingDat {
     fn earliest(&mut self, view: &DatView, is_complete: bool) -> io::Result<Option<(usize, CpuData)>> {
         let GrowingDat { file, layout, cpus, notes, .. } = self;
         let size = u64::from(layout.size);
-        let mut earliest: Option<(u64, usize)> = None;
+        let mut earliest: Option<(Timestamp, usize)> = None;
         for (at, (cpu, data)) in cpus.iter_mut().zip(&view.places.cpus).enumerate() {
             let present = view.len.saturating_sub(data.offset).min(cpu.written);
             if cpu.next.is_none() && cpu.sent + size <= present {
                 let mut head = vec![0; layout.data_offset as usize];
                 read_at(file, data.offset + cpu.sent, &mut head)?;
                 if head.iter().any(|byte| *byte > 0) {
-                    cpu.next = Some(head.first_chunk().map_or(0, |ts| u64::from_le_bytes(*ts)));
+                    cpu.next = Some(Timestamp(head.first_chunk().map_or(0, |ts| u64::from_le_bytes(*ts))));
                 } else if is_complete {
                     let place = data.offset + cpu.sent;
                     notes.push(format!("at byte {place}: CPU {at}: empty pages, which are left out"));
@@ -350,7 +351,7 @@ impl GrowingDat {
             return Ok(());
         }
         let waiting = self.cpus.iter().filter_map(|cpu| cpu.next).min();
-        let mut until = waiting.unwrap_or(u64::MAX);
+        let mut until = waiting.unwrap_or(Timestamp::MAX);
         if !is_complete(view) {
             until = until.min(self.newest.saturating_sub(HOLD_NS));
         }
@@ -358,24 +359,24 @@ impl GrowingDat {
             until = self.last_event(view)?.saturating_add(1);
             self.is_flushed = true;
         }
-        if until < u64::MAX && until > self.told {
+        if until < Timestamp::MAX && until > self.told {
             self.told = until;
-            let time = until.to_le_bytes();
+            let time = until.0.to_le_bytes();
             frames.extend(frame_head(FrameKind::Round, Cpu(0), time.len()));
             frames.extend(time);
         }
         Ok(())
     }
 
-    /// The time of the last event that was sent, ns.
-    fn last_event(&self, view: &DatView) -> io::Result<u64> {
+    /// The time of the last event that was sent.
+    fn last_event(&self, view: &DatView) -> io::Result<Timestamp> {
         let size = u64::from(self.layout.size);
         let mut last = self.newest;
         for (cpu, data) in self.cpus.iter().zip(&view.places.cpus).filter(|(cpu, _)| cpu.sent > 0) {
             let mut page = vec![0; self.layout.size as usize];
             read_at(&self.file, data.offset + cpu.sent - size, &mut page)?;
             if let Ok(page) = self.layout.page(&page) {
-                last = last.max(page.records().last().map_or(0, |record| record.ts));
+                last = last.max(page.records().last().map_or(Timestamp::MIN, |record| record.ts));
             }
         }
         Ok(last)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::cpu_data::{Compression, CpuDataRange};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::{Damage, Head, Release};
 use crate::ftrace::print_fmt::{Loader, Symbolizer};
 use crate::ftrace::{Endian, EventFormat, PageLayout};
@@ -397,18 +397,18 @@ pub(super) struct TimeCorrection {
 }
 
 impl TimeCorrection {
-    /// Turns a page's time into ns of the recording's clock.
+    /// Turns a time of the pages' clock into one of the recording's, ns.
     #[inline]
-    pub(super) fn apply(&self, ts: u64) -> u64 {
+    pub(super) fn apply(&self, page_time: Timestamp) -> Timestamp {
         let ns = match self.counter {
-            None => ts,
+            None => page_time.0,
             Some((mult, shift, offset)) => {
                 // trace-cmd computes with 128 bits too, so that no number of ticks overflows.
-                let wide = (u128::from(ts) * u128::from(mult)).checked_shr(shift).unwrap_or(0);
+                let wide = (u128::from(page_time.0) * u128::from(mult)).checked_shr(shift).unwrap_or(0);
                 (wide as u64).wrapping_add(offset)
             }
         };
-        ns.wrapping_add_signed(self.offset)
+        Timestamp(ns.wrapping_add_signed(self.offset))
     }
 }
 
@@ -518,8 +518,11 @@ mod tests {
     #[test]
     fn ticks_become_ns_without_overflow() {
         let fix = TimeCorrection { offset: -5, wall: false, counter: Some((3 << 30, 32, 100)) };
-        assert_eq!(fix.apply(1 << 40), (3 << 38) + 95);
-        assert_eq!(TimeCorrection::default().apply(7), 7);
-        assert_eq!(TimeCorrection { counter: Some((1, 200, 0)), ..TimeCorrection::default() }.apply(7), 0);
+        assert_eq!(fix.apply(Timestamp(1 << 40)), Timestamp((3 << 38) + 95));
+        assert_eq!(TimeCorrection::default().apply(Timestamp(7)), Timestamp(7));
+        assert_eq!(
+            TimeCorrection { counter: Some((1, 200, 0)), ..TimeCorrection::default() }.apply(Timestamp(7)),
+            Timestamp(0)
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::clock::Timestamp;
 use crate::ftrace::{LostEvents, Page, PageFault, PageLayout, RecordCursor, RecordSpan};
 use crate::ids::Cpu;
 
@@ -11,8 +12,8 @@ pub(super) trait CpuRecords {
     fn cpu(&self) -> Cpu;
     /// Moves to the next record. Returns `false` where there is none.
     fn advance(&mut self) -> bool;
-    /// The current record's time.
-    fn ts(&self) -> u64;
+    /// The current record's time, in the clock of the pages.
+    fn ts(&self) -> Timestamp;
     /// The bytes of the current record.
     fn record(&self) -> &[u8];
     /// Events lost before the current record, once.
@@ -41,7 +42,7 @@ impl PagePosition {
             data: 0..0,
             cursor: RecordCursor::new(&Page::empty(layout.endian)),
             cut: None,
-            span: RecordSpan { ts: 0, start: 0, end: 0 },
+            span: RecordSpan { ts: Timestamp::MIN, start: 0, end: 0 },
             lost: None,
         }
     }

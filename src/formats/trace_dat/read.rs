@@ -9,6 +9,7 @@ use super::cpu_data::{Compression, CpuRecordCursor, DecompressPool};
 use super::event_names::EventNames;
 use super::header::TraceDat;
 use super::page_position::CpuRecords;
+use crate::clock::Timestamp;
 use crate::formats::{
     CpuCount, Damage, Event, EventType, EventTypeId, Order, Payload, ReadReport, Sink, ThreadInfo,
 };
@@ -84,13 +85,13 @@ impl TraceDat<'_> {
                         heap.push(Reverse((cursor.ts(), cursor.cpu, i)));
                     }
                 }
-                push.by_time(&mut cursors, &mut heap, u64::MAX, order == Order::Markers)?;
+                push.by_time(&mut cursors, &mut heap, Timestamp::MAX, order == Order::Markers)?;
                 cursors.into_iter().for_each(|cursor| push.end_of(cursor));
             }
             Order::Any => {
                 for mut cursor in cursors {
                     if cursor.advance() {
-                        push.push_until(&mut cursor, u64::MAX, false)?;
+                        push.push_until(&mut cursor, Timestamp::MAX, false)?;
                     }
                     push.end_of(cursor);
                 }
@@ -100,8 +101,9 @@ impl TraceDat<'_> {
     }
 }
 
-/// The next record of each CPU that has one: its time, its CPU, and the number of its [`CpuRecords`].
-pub(super) type NextRecords = BinaryHeap<Reverse<(u64, Cpu, usize)>>;
+/// The next record of each CPU that has one: its time in the clock of the pages, its CPU, and the number of
+/// its [`CpuRecords`].
+pub(super) type NextRecords = BinaryHeap<Reverse<(Timestamp, Cpu, usize)>>;
 
 /// The knowledge that grows while the events of a trace.dat are read.
 pub(super) struct ReadState {
@@ -128,13 +130,13 @@ pub(super) struct EventPush<'d, 'a, 's, S: Sink + ?Sized> {
 }
 
 impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
-    /// Pushes the records of all CPUs up to the time `until`, ns of the page's clock, in the order of time.
+    /// Pushes the records of all CPUs up to the time `until` of the pages' clock, in the order of time.
     /// Those behind it stay.
     pub fn by_time<C: CpuRecords>(
         &mut self,
         cursors: &mut [C],
         heap: &mut NextRecords,
-        until: u64,
+        until: Timestamp,
         is_order_of_markers: bool,
     ) -> io::Result<()> {
         while let Some(Reverse((ts, cpu, i))) = heap.pop() {
@@ -147,7 +149,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
             let limit = match heap.peek() {
                 Some(Reverse((ts, other, j))) if (*other, *j) < (cpu, i) => ts.saturating_sub(1),
                 Some(Reverse((ts, ..))) => *ts,
-                None => u64::MAX,
+                None => Timestamp::MAX,
             };
             let cursor = &mut cursors[i];
             if self.push_until(cursor, limit.min(until), is_order_of_markers)? {
@@ -157,13 +159,13 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
         Ok(())
     }
 
-    /// Pushes the cursor's current record and those after it up to `limit`, ns of the page's clock; where
+    /// Pushes the cursor's current record and those after it up to `limit`, a time of the pages' clock; where
     /// markers alone are to be in order, up to the first marker behind it. Returns whether the CPU has more
     /// records.
     fn push_until<C: CpuRecords>(
         &mut self,
         cursor: &mut C,
-        limit: u64,
+        limit: Timestamp,
         is_order_of_markers: bool,
     ) -> io::Result<bool> {
         let EventPush { dat, state, sink } = self;

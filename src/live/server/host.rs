@@ -9,7 +9,7 @@ pub trait LiveHost: Send + Sync {
     ///
     /// # Errors
     /// [`KeptError`].
-    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, KeptError>;
+    fn kept_page(&self, from_ns: Option<u64>, to_ns: Option<u64>) -> Result<Vec<u8>, KeptError>;
 
     /// Takes a command of a page. It answers with messages.
     fn command(&self, command: LiveCommand);

@@ -218,7 +218,7 @@ fn page(port: u16) -> String {
 enum Asked {
     Page,
     Live,
-    Kept { from: Option<u64>, to: Option<u64> },
+    Kept { from_ns: Option<u64>, to_ns: Option<u64> },
 }
 
 /// Reads the part of a path behind the number.
@@ -242,7 +242,7 @@ fn asked(path: &str) -> Option<Asked> {
     } else if !query.is_empty() {
         return None;
     }
-    Some(Asked::Kept { from: kept.0, to: kept.1 })
+    Some(Asked::Kept { from_ns: kept.0, to_ns: kept.1 })
 }
 
 /// Whether two texts are the same. The time that this takes tells nothing of where they differ.
@@ -294,7 +294,7 @@ fn serve_one(
             let page = page(shared.port);
             Ok(answer(&stream, "200 OK", "text/html; charset=utf-8", page.as_bytes())?)
         }
-        Asked::Kept { from, to } => match host.kept_page(from, to) {
+        Asked::Kept { from_ns, to_ns } => match host.kept_page(from_ns, to_ns) {
             Ok(page) => Ok(answer(&stream, "200 OK", "text/html; charset=utf-8", &page)?),
             Err(error) => Ok(text("503 Service Unavailable", &format!("{error}\n"))?),
         },

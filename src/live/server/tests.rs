@@ -14,8 +14,12 @@ const LIMIT: Duration = Duration::from_secs(60);
 struct TestHost(Mutex<mpsc::Sender<LiveCommand>>);
 
 impl LiveHost for TestHost {
-    fn kept_page(&self, from: Option<u64>, to: Option<u64>) -> Result<Vec<u8>, KeptError> {
-        if from == Some(13) { Err(KeptError::Nothing) } else { Ok(format!("kept {from:?} {to:?}").into()) }
+    fn kept_page(&self, from_ns: Option<u64>, to_ns: Option<u64>) -> Result<Vec<u8>, KeptError> {
+        if from_ns == Some(13) {
+            Err(KeptError::Nothing)
+        } else {
+            Ok(format!("kept {from_ns:?} {to_ns:?}").into())
+        }
     }
 
     fn command(&self, command: LiveCommand) {

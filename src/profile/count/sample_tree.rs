@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use super::add;
 use super::flat::{FlatProfile, MethodStat, ThreadStat};
 use super::tree::{CallNode, CallTree, ROOT};
+use crate::clock::Timestamp;
 use crate::formats::art_method::{CPU, Ticks, WALL};
 use crate::formats::samples::{NO_STACK, Sample, SampleSink, SampleTables, StackTable};
 
@@ -36,10 +37,10 @@ pub(in crate::profile) struct SampleKey {
 pub(in crate::profile) struct SampleSums {
     /// Start and end of the time that counts, ns since the first sample.
     pub window: Option<Range<u64>>,
-    /// The time of the first sample, ns.
-    pub first: Option<u64>,
-    /// The time of the last sample, ns since the first.
-    pub end: u64,
+    /// The time of the first sample.
+    pub first: Option<Timestamp>,
+    /// From the first sample to the last one, ns.
+    pub end_ns: u64,
     pub sums: FxHashMap<SampleKey, SampleSum>,
     /// The samples in order, where they are requested.
     pub in_order: Option<Vec<(SampleKey, u64)>>,
@@ -69,8 +70,8 @@ impl SampleSink for SampleSums {
     fn sample(&mut self, _: &SampleTables, sample: &Sample) -> io::Result<()> {
         self.samples += 1;
         let first = *self.first.get_or_insert(sample.time);
-        let at = sample.time.saturating_sub(first);
-        self.end = self.end.max(at);
+        let at = sample.time.since(first);
+        self.end_ns = self.end_ns.max(at);
         if self.window.as_ref().is_some_and(|window| !window.contains(&at)) {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use super::method_evidence::{MethodEvidence, NamedEdge};
 use super::placement::MergeOptions;
 use super::reason::{ComparedAmount, NoPlace, PlaceBasis, PlaceFit, Trial};
 use super::residuals::{self, Residuals, WINDOW_NS, geometric_mean};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::ids::Tid;
 use crate::statistics::median;
 
@@ -45,10 +45,10 @@ pub struct Candidate {
     pub clock: Clock,
     /// From the trace's clock to the timeline's.
     pub segments: Vec<ClockMap>,
-    /// Where the trace begins at this place, ns of the timeline.
-    begins: u64,
-    /// Where the trace's last record lies at this place, ns of the timeline.
-    ends: u64,
+    /// Where the trace begins at this place, in the timeline's clock.
+    begins: Timestamp,
+    /// Where the trace's last record lies at this place, in the timeline's clock.
+    ends: Timestamp,
     /// For each thread of the trace, the residuals with the kernel thread that fits best.
     pub fits: Vec<Option<Residuals>>,
     /// Geometric mean of the residuals, ns; `None` where there is nothing to compare, or where the residuals
@@ -69,7 +69,7 @@ pub fn candidates(
     options: &MergeOptions,
     trials: &mut Vec<Trial>,
 ) -> (Vec<Candidate>, Vec<Clock>) {
-    let start = evidence.trace.header().start_ns();
+    let start = Timestamp(evidence.trace.header().start_ns());
     let mut places: Vec<(Clock, Vec<ClockMap>)> = Vec::new();
     let mut untried = Vec::new();
     if let Some(offset) = options.offset_ns {
@@ -85,7 +85,7 @@ pub fn candidates(
             }
             let Some(begins) = segments.first().map(|map| map.map(start)) else { continue };
             let rough = *clock == Clock::Counter && reference.snapshots.counter_hz.is_none();
-            let slack = MAX_OUTSIDE_RECORDING_NS + if rough { start / 100 } else { 0 };
+            let slack = MAX_OUTSIDE_RECORDING_NS + if rough { start.0 / 100 } else { 0 };
             let within = segments.iter().any(|map| evidence.is_within(map.map(start), slack));
             if within && rough {
                 trials.push(Trial::RoughFrequency(*clock));
@@ -211,10 +211,10 @@ impl Evidence<'_, '_> {
     /// start in this clock is off by a share of the whole uptime. `None` where the user named another
     /// clock.
     fn roughly(&self, map: &ClockMap, reference: &ReferenceClock, options: &MergeOptions) -> Option<Clock> {
-        let start = self.trace.header().start_ns();
+        let start = Timestamp(self.trace.header().start_ns());
         let found = map.map(start);
         let segments = clock_map::segments(&reference.snapshots, Clock::Counter, reference.clock);
-        let near = segments.iter().any(|segment| segment.map(start).abs_diff(found) <= start / 100);
+        let near = segments.iter().any(|segment| segment.map(start).abs_diff(found) <= start.0 / 100);
         let clock = if near { Clock::Counter } else { Clock::Unknown };
         options.clock.is_none_or(|given| given == clock).then_some(clock)
     }
@@ -227,7 +227,8 @@ impl Evidence<'_, '_> {
         };
         let fits: Vec<Option<Residuals>> = (0..self.threads.len()).map(best).collect();
         let mut items: Vec<f64> = fits.iter().flatten().flat_map(|f| f.medians.iter().copied()).collect();
-        let begins = segments.first().map_or(0, |m| m.map(self.trace.header().start_ns()));
+        let begins =
+            segments.first().map_or(Timestamp::MIN, |m| m.map(Timestamp(self.trace.header().start_ns())));
         // ART reads the start time while all threads are suspended, and writes a marker around that stretch.
         items.extend(
             self.kernel.art_starts.iter().map(|(from, to)| distance(begins, *from, *to)).reduce(f64::min),
@@ -236,8 +237,8 @@ impl Evidence<'_, '_> {
         let contradicted = residual_ns.is_none() && self.threads.iter().any(|t| t.edges.len() >= 16);
         let doubtful = residual_ns.is_some() && !self.fits_only_here(&segments);
         let residual_ns = residual_ns.filter(|_| !doubtful);
-        let last = self.threads.iter().map(|t| t.last).max().unwrap_or(0);
-        let ends = segments.last().map_or(0, |m| m.map(last));
+        let last = self.threads.iter().map(|t| t.last).max().unwrap_or_default();
+        let ends = segments.last().map_or(Timestamp::MIN, |m| m.map(last));
         Candidate { clock, segments, begins, ends, fits, residual_ns, contradicted, doubtful }
     }
 
@@ -273,8 +274,8 @@ impl Evidence<'_, '_> {
     }
 }
 
-fn distance(at: u64, from: u64, to: u64) -> f64 {
-    let outside = from.saturating_sub(at).max(at.saturating_sub(to));
+fn distance(at: Timestamp, from: Timestamp, to: Timestamp) -> f64 {
+    let outside = from.since(at).max(at.since(to));
     (outside as f64).clamp(1e3, WINDOW_NS as f64)
 }
 
@@ -343,8 +344,8 @@ fn rarest(thread: &MethodEvidence, seen: &ThreadActivity) -> Option<Vec<NamedEdg
 fn agreed(block: &[NamedEdge], seen: &ThreadActivity) -> Option<(i64, i64, usize)> {
     let name = block.first()?.name;
     let marks: Vec<i64> =
-        seen.marks.iter().filter(|m| m.begin && m.name == name).map(|m| m.ts as i64).collect();
-    let at = |edge: &NamedEdge| edge.x as i64;
+        seen.marks.iter().filter(|m| m.begin && m.name == name).map(|m| m.ts.0 as i64).collect();
+    let at = |edge: &NamedEdge| edge.x.0 as i64;
     let mut offsets: Vec<i64> =
         block.iter().flat_map(|edge| marks.iter().map(move |mark| mark.wrapping_sub(at(edge)))).collect();
     offsets.sort_unstable();
@@ -381,8 +382,8 @@ mod tests {
         Candidate {
             clock,
             segments: vec![ClockMap::offset(0)],
-            begins,
-            ends: begins + 1_000_000,
+            begins: Timestamp(begins),
+            ends: Timestamp(begins + 1_000_000),
             fits: Vec::new(),
             residual_ns,
             contradicted: false,
@@ -442,8 +443,12 @@ mod tests {
     const CALLS: [u64; 12] = [0, 17, 31, 58, 73, 101, 140, 166, 203, 251, 290, 344];
 
     fn evidence(mark_offset_ns: impl Fn(usize) -> u64) -> (Vec<MethodEvidence>, KernelEvidence) {
-        let edge =
-            |(n, ms): (usize, &u64)| NamedEdge { record: n as u64, x: ms * 1_000_000, name: 0, begin: true };
+        let edge = |(n, ms): (usize, &u64)| NamedEdge {
+            record: n as u64,
+            x: Timestamp(ms * 1_000_000),
+            name: 0,
+            begin: true,
+        };
         let edges: Vec<NamedEdge> = CALLS.iter().enumerate().map(edge).collect();
         let mark = |(n, edge): (usize, &NamedEdge)| SliceEdge {
             ts: edge.x + mark_offset_ns(n),
@@ -460,7 +465,7 @@ mod tests {
     fn the_offset_that_most_calls_agree_about_is_found() {
         let (threads, kernel) = evidence(|n| 9_000_000_000 + (n as u64 % 3) * 1_000);
         let map = most_frequent_offset(&threads, &[vec![Tid(7)]], &kernel).unwrap();
-        assert!(map.offset_at(100_000_000).abs_diff(9_000_001_000) <= 1_000);
+        assert!(map.offset_at(Timestamp(100_000_000)).abs_diff(9_000_001_000) <= 1_000);
     }
 
     #[test]
@@ -468,7 +473,7 @@ mod tests {
         // Six calls have one offset and six another one: their middle lies between both.
         let (threads, kernel) = evidence(|n| 9_000_000_000 + (n as u64 % 2) * 1_000);
         let map = most_frequent_offset(&threads, &[vec![Tid(7)]], &kernel).unwrap();
-        assert_eq!(map.offset_at(100_000_000), 9_000_000_500);
+        assert_eq!(map.offset_at(Timestamp(100_000_000)), 9_000_000_500);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Maps the readings of one clock to readings of another one: linearly between points at which both were
 //! read.
 
-use crate::clock::{Clock, Snapshots};
+use crate::clock::{Clock, Snapshots, Timestamp};
 
 /// Two clocks drift apart by less than this, parts per million. Where their distance changes by more than the
 /// drift and [`STEP_NS`] together, a clock was set, or the machine was suspended.
@@ -38,20 +38,21 @@ impl ClockMap {
         ClockMap { points }
     }
 
-    /// The target clock's reading, ns, at the source clock's reading `x`, ns; never below 0.
+    /// The time of the target clock at the time `ts` of the source clock; never below 0.
     #[inline]
-    pub fn map(&self, x: u64) -> u64 {
+    pub fn map(&self, ts: Timestamp) -> Timestamp {
+        let x = ts.0 as i64;
         let y = match self.points.as_slice() {
-            [] => x as i64,
-            [(x0, y0)] => (x as i64).wrapping_add(y0.wrapping_sub(*x0)),
-            points => interpolate(points, x as i64),
+            [] => x,
+            [(x0, y0)] => x.wrapping_add(y0.wrapping_sub(*x0)),
+            points => interpolate(points, x),
         };
-        y.max(0) as u64
+        Timestamp(y.max(0) as u64)
     }
 
-    /// The ns that the map adds at the reading `x`, ns.
-    pub fn offset_at(&self, x: u64) -> i64 {
-        (self.map(x) as i64).wrapping_sub(x as i64)
+    /// The ns that the map adds at the time `ts` of the source clock.
+    pub fn offset_at(&self, ts: Timestamp) -> i64 {
+        (self.map(ts).0 as i64).wrapping_sub(ts.0 as i64)
     }
 
     /// The source clock's reading, ns, in the middle between the last point of `before` and the first
@@ -76,7 +77,8 @@ impl ClockMap {
         xs.retain(|x| *x > 0);
         xs.sort_unstable();
         xs.dedup();
-        let points = xs.into_iter().map(|x| (x, (self.map(x as u64) as i64).wrapping_add(add(x))));
+        let points =
+            xs.into_iter().map(|x| (x, (self.map(Timestamp(x as u64)).0 as i64).wrapping_add(add(x))));
         ClockMap { points: points.collect() }
     }
 }
@@ -183,15 +185,18 @@ mod tests {
         ]);
         let segments = segments(&s, Clock::Monotonic, Clock::Boottime);
         assert_eq!(segments.len(), 2);
-        assert_eq!(segments[0].map(1_500_000_000), 5_500_005_000);
-        assert_eq!(segments[0].map(2_100_000_000), 6_100_010_000);
-        assert_eq!(segments[1].map(2_900_000_000), 16_900_000_000);
+        assert_eq!(segments[0].map(Timestamp(1_500_000_000)), Timestamp(5_500_005_000));
+        assert_eq!(segments[0].map(Timestamp(2_100_000_000)), Timestamp(6_100_010_000));
+        assert_eq!(segments[1].map(Timestamp(2_900_000_000)), Timestamp(16_900_000_000));
     }
 
     #[test]
     fn corrections_hold_at_their_points_and_between() {
         let map = ClockMap::offset(100).corrected(&[(1_000, 10), (2_000, 30)]);
-        assert_eq!([500, 1_000, 1_500, 2_000, 3_000].map(|x| map.offset_at(x)), [110, 110, 120, 130, 130]);
+        assert_eq!(
+            [500, 1_000, 1_500, 2_000, 3_000].map(|x| map.offset_at(Timestamp(x))),
+            [110, 110, 120, 130, 130]
+        );
     }
 
     #[test]
@@ -200,14 +205,17 @@ mod tests {
         let before = ClockMap::through(vec![(0, 100), (1_000, 1_100)]);
         let after = ClockMap::through(vec![(9_000, 5_100), (10_000, 6_100)]);
         let joined = joined(&[before, after]).unwrap();
-        assert_eq!([500, 2_000, 8_000, 9_500].map(|x| joined.map(x)), [600, 2_100, 4_100, 5_600]);
+        assert_eq!(
+            [500, 2_000, 8_000, 9_500].map(|x| joined.map(Timestamp(x)).0),
+            [600, 2_100, 4_100, 5_600]
+        );
         assert_eq!(super::joined(&[]), None);
     }
 
     #[test]
     fn a_map_of_one_point_adds_its_distance_and_never_goes_below_zero() {
         let map = ClockMap::through(vec![(1_000, 400)]);
-        assert_eq!([1_000, 5_000, 300].map(|x| map.map(x)), [400, 4_400, 0]);
-        assert_eq!(ClockMap::default().map(77), 77);
+        assert_eq!([1_000, 5_000, 300].map(|x| map.map(Timestamp(x)).0), [400, 4_400, 0]);
+        assert_eq!(ClockMap::default().map(Timestamp(77)), Timestamp(77));
     }
 }

@@ -13,6 +13,7 @@ use super::kernel_evidence::{KernelEvidence, ThreadActivity};
 use super::method_evidence::MethodEvidence;
 use super::placement::{IdentityDoubt, ThreadIdentity};
 use super::residuals::{self, Residuals, geometric_mean};
+use crate::clock::Timestamp;
 use crate::formats::art_method::{MethodTrace, TracedThread};
 use crate::ids::{Pid, Tid};
 
@@ -41,13 +42,13 @@ pub struct Evidence<'t, 'a> {
 }
 
 impl Evidence<'_, '_> {
-    /// Whether a trace that begins at `begins` (ns of the timeline) overlaps the recordings, give or take
-    /// `slack` ns.
-    pub fn is_within(&self, begins: u64, slack: u64) -> bool {
-        let start = self.trace.header().start_ns();
-        let longest = self.threads.iter().map(|t| t.last.saturating_sub(start)).max().unwrap_or(0);
-        begins <= self.kernel.last.saturating_add(slack)
-            && begins.saturating_add(longest).saturating_add(slack) >= self.kernel.first
+    /// Whether a trace that begins at `begins` of the timeline overlaps the recordings, give or take
+    /// `slack_ns`.
+    pub fn is_within(&self, begins: Timestamp, slack_ns: u64) -> bool {
+        let start = Timestamp(self.trace.header().start_ns());
+        let longest = self.threads.iter().map(|t| t.last.since(start)).max().unwrap_or(0);
+        begins <= self.kernel.last.saturating_add(slack_ns)
+            && begins.saturating_add(longest).saturating_add(slack_ns) >= self.kernel.first
     }
 
     /// The residuals of a thread with each kernel thread that it may be; `segments` turn the trace's clock

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use rustc_hash::FxHashMap;
 
+use crate::clock::Timestamp;
 use crate::formats::{Event, EventType, ThreadInfo};
 use crate::ids::{Pid, Tid};
 use crate::markers::Marker;
@@ -21,12 +22,12 @@ pub struct KernelEvidence {
     pub threads: FxHashMap<Tid, ThreadActivity>,
     /// The number that stands for each marker name.
     pub names: HashMap<Vec<u8>, u32>,
-    /// Stretches in which ART suspended all threads to begin a trace: begin and end, ns of the timeline.
-    pub art_starts: Vec<(u64, u64)>,
-    /// Time of the earliest event, ns of the timeline.
-    pub first: u64,
-    /// Time of the latest event, ns of the timeline.
-    pub last: u64,
+    /// Stretches in which ART suspended all threads to begin a trace: begin and end, in the timeline's clock.
+    pub art_starts: Vec<(Timestamp, Timestamp)>,
+    /// Time of the earliest event, in the timeline's clock.
+    pub first: Timestamp,
+    /// Time of the latest event, in the timeline's clock.
+    pub last: Timestamp,
     entries: usize,
     event_types: Vec<EvidenceType>,
     /// The processes whose threads' times on a CPU are kept; `None` keeps those of all.
@@ -40,23 +41,23 @@ pub struct ThreadActivity {
     pub comms: Vec<Vec<u8>>,
     /// The thread's process, taken from the recording's thread list, its events, or the thread's own markers.
     pub tgid: Option<Pid>,
-    /// Time of the thread's earliest event, ns of the timeline.
-    pub first: u64,
-    /// Time of the thread's latest event, ns of the timeline.
-    pub last: u64,
+    /// Time of the thread's earliest event, in the timeline's clock.
+    pub first: Timestamp,
+    /// Time of the thread's latest event, in the timeline's clock.
+    pub last: Timestamp,
     /// Begins and ends of the thread's slices.
     pub marks: Vec<SliceEdge>,
     /// Switches onto (`true`) and off a CPU, until [`ThreadActivity::finish`].
-    switches: Vec<(u64, bool)>,
-    /// Stretches on a CPU: begin, end, and the sum of all stretches before, ns.
-    on_cpu: Vec<(u64, u64, u64)>,
+    switches: Vec<(Timestamp, bool)>,
+    /// Stretches on a CPU: begin, end, and how long all stretches before it are together, ns.
+    on_cpu: Vec<(Timestamp, Timestamp, u64)>,
 }
 
 /// The begin or the end of a slice.
 #[derive(Debug, Clone, Copy)]
 pub struct SliceEdge {
-    /// Time of the begin or end, ns of the timeline.
-    pub ts: u64,
+    /// Time of the begin or end, in the timeline's clock.
+    pub ts: Timestamp,
     /// The number of the slice's name ([`KernelEvidence::names`]), or [`UNKNOWN_NAME`].
     pub name: u32,
     /// Whether the slice begins.
@@ -86,7 +87,7 @@ impl KernelEvidence {
         tgid.is_some_and(|tgid| !processes.contains(&tgid))
     }
 
-    fn activity(&mut self, tid: Tid, ts: u64) -> &mut ThreadActivity {
+    fn activity(&mut self, tid: Tid, ts: Timestamp) -> &mut ThreadActivity {
         let activity = self.threads.entry(tid).or_insert_with(|| ThreadActivity {
             first: ts,
             last: ts,
@@ -156,8 +157,8 @@ impl KernelEvidence {
 
     /// Adds the name and the process of a thread from the recording's thread list.
     pub fn add_thread(&mut self, thread: &ThreadInfo<'_>) {
-        // A thread that is only listed has no events yet: `first` is `u64::MAX` until the first event comes.
-        let listed = || ThreadActivity { first: u64::MAX, ..ThreadActivity::default() };
+        // A thread that is only listed has no events yet: `first` is the last moment of all until one comes.
+        let listed = || ThreadActivity { first: Timestamp::MAX, ..ThreadActivity::default() };
         let activity = self.threads.entry(thread.tid).or_insert_with(listed);
         activity.tgid = thread.tgid.or(activity.tgid);
         if let Some(name) = thread.name {
@@ -168,7 +169,7 @@ impl KernelEvidence {
     /// Adds an event, whose time is in the timeline's clock; the event's type is still numbered as in its
     /// recording.
     pub fn add_event(&mut self, event: &Event<'_>, event_type: &EventType) {
-        if self.last == 0 {
+        if self.last == Timestamp::MIN {
             self.first = event.ts;
         }
         self.first = self.first.min(event.ts);
@@ -249,27 +250,27 @@ impl ThreadActivity {
         !self.on_cpu.is_empty()
     }
 
-    /// The longest stretch off the CPU (begin, end) that begins and ends between `from` and `to`; all ns
-    /// of the timeline.
-    pub fn longest_off_cpu(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+    /// The longest stretch off the CPU (begin, end) that begins and ends between `from` and `to`; all in
+    /// the timeline's clock.
+    pub fn longest_off_cpu(&self, from: Timestamp, to: Timestamp) -> Option<(Timestamp, Timestamp)> {
         let first = self.on_cpu.partition_point(|(_, until, _)| *until < from);
         let runs = self.on_cpu.get(first..)?.iter().take_while(|(since, ..)| *since <= to);
         let rests = runs.clone().zip(runs.skip(1)).map(|(before, after)| (before.1, after.0));
-        rests.max_by_key(|(off, on)| on - off)
+        rests.max_by_key(|(off, on)| *on - *off)
     }
 
-    /// The thread's time on a CPU, ns, from its first stretch on a CPU to `ts` (ns of the timeline).
-    fn on_cpu_until(&self, ts: u64) -> u64 {
+    /// The thread's time on a CPU, ns, from its first stretch on a CPU to `ts` of the timeline's clock.
+    fn on_cpu_until(&self, ts: Timestamp) -> u64 {
         let after = self.on_cpu.partition_point(|(from, ..)| *from <= ts);
         match after.checked_sub(1).and_then(|n| self.on_cpu.get(n)) {
-            Some((from, to, sum)) => sum + ts.min(*to) - from,
+            Some((from, to, sum)) => sum + (ts.min(*to) - *from),
             None => 0,
         }
     }
 
     /// The thread's time on a CPU from `from` to `to`, ns; `None` where the recordings do not cover both
     /// times.
-    pub fn on_cpu(&self, from: u64, to: u64) -> Option<u64> {
+    pub fn on_cpu(&self, from: Timestamp, to: Timestamp) -> Option<u64> {
         let first = self.on_cpu.first()?.0;
         let last = self.on_cpu.last()?.1;
         (from >= first && to <= last && from <= to).then(|| self.on_cpu_until(to) - self.on_cpu_until(from))
@@ -283,11 +284,11 @@ impl ThreadActivity {
         ThreadActivity { marks, ..ThreadActivity::default() }
     }
 
-    /// A thread that was on a CPU in these stretches, ns of the timeline.
+    /// A thread that was on a CPU in these stretches of the timeline, ns.
     pub fn with_cpu_times(stretches: &[(u64, u64)]) -> ThreadActivity {
         let mut activity = ThreadActivity::default();
         for (on, off) in stretches {
-            activity.switches.extend([(*on, true), (*off, false)]);
+            activity.switches.extend([(Timestamp(*on), true), (Timestamp(*off), false)]);
         }
         activity.finish();
         activity
@@ -319,13 +320,13 @@ mod tests {
         let mut pass = EvidencePass { evidence: Some(&mut evidence), ..EvidencePass::new(&map) };
         ftrace_text::read(TEXT.as_bytes(), Order::Any, &mut pass).unwrap();
         evidence.finish();
-        assert_eq!((evidence.first, evidence.last), (1_000_101_000, 1_001_001_000));
+        assert_eq!((evidence.first.0, evidence.last.0), (1_000_101_000, 1_001_001_000));
         let main = &evidence.threads[&Tid(7)];
         assert_eq!(main.tgid, Some(Pid(5)));
         assert!(main.comms.iter().any(|comm| comm == b"main"));
         let outer = evidence.names[&b"outer"[..]];
         let inner = evidence.names[&b"inner"[..]];
-        let marks: Vec<_> = main.marks.iter().map(|m| (m.ts / 1_000, m.name, m.begin)).collect();
+        let marks: Vec<_> = main.marks.iter().map(|m| (m.ts.0 / 1_000, m.name, m.begin)).collect();
         assert_eq!(
             marks,
             [
@@ -335,10 +336,12 @@ mod tests {
                 (1_000_141, outer, false)
             ]
         );
+        let on_cpu = |from, to| main.on_cpu(Timestamp(from), Timestamp(to));
         // On the CPU from 101 to 301 µs and from 701 to 1,001 µs after the first second.
-        assert_eq!(main.on_cpu(1_000_201_000, 1_000_801_000), Some(200_000));
-        assert_eq!(main.longest_off_cpu(1_000_101_000, 1_001_001_000), Some((1_000_301_000, 1_000_701_000)));
-        assert_eq!(main.on_cpu(0, 1_000_801_000), None, "before the recording nothing is known");
+        assert_eq!(on_cpu(1_000_201_000, 1_000_801_000), Some(200_000));
+        let longest = main.longest_off_cpu(Timestamp(1_000_101_000), Timestamp(1_001_001_000));
+        assert_eq!(longest, Some((Timestamp(1_000_301_000), Timestamp(1_000_701_000))));
+        assert_eq!(on_cpu(0, 1_000_801_000), None, "before the recording nothing is known");
         assert!(!evidence.threads.contains_key(&Tid::IDLE), "the idle task is no thread");
     }
 
@@ -351,6 +354,6 @@ mod tests {
         let mut pass = EvidencePass { evidence: Some(&mut evidence), ..EvidencePass::new(&map) };
         ftrace_text::read(text.as_bytes(), Order::Any, &mut pass).unwrap();
         evidence.finish();
-        assert_eq!(evidence.art_starts, [(1_500_000_000, 1_600_000_000)]);
+        assert_eq!(evidence.art_starts, [(Timestamp(1_500_000_000), Timestamp(1_600_000_000))]);
     }
 }

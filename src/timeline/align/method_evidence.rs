@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::kernel_evidence::UNKNOWN_NAME;
 use crate::art::Action;
+use crate::clock::Timestamp;
 use crate::formats::art_method::{Method, MethodTrace};
 use crate::progress::Pass;
 
@@ -24,10 +25,10 @@ pub struct MethodEvidence {
     pub backward: Vec<(u64, u64)>,
     /// How many records the thread has.
     pub records: u64,
-    /// Time of the first record, ns of the trace's clock.
-    pub first: u64,
-    /// Time of the last record, ns of the trace's clock.
-    pub last: u64,
+    /// Time of the first record, in the trace's clock.
+    pub first: Timestamp,
+    /// Time of the last record, in the trace's clock.
+    pub last: Timestamp,
 }
 
 impl MethodEvidence {
@@ -44,8 +45,8 @@ impl MethodEvidence {
 pub struct NamedEdge {
     /// The number of the record among the thread's records.
     pub record: u64,
-    /// The record's time, ns of the trace's clock.
-    pub x: u64,
+    /// The record's time, in the trace's clock.
+    pub x: Timestamp,
     /// The number of the marker's name.
     pub name: u32,
     /// Whether the record is an enter.
@@ -57,10 +58,10 @@ pub struct NamedEdge {
 pub struct OffCpuGap {
     /// The number of the record that ends the stretch, among the thread's records.
     pub record: u64,
-    /// When the stretch begins, ns of the trace's clock.
-    pub from: u64,
-    /// When the stretch ends, ns of the trace's clock.
-    pub to: u64,
+    /// When the stretch begins, in the trace's clock.
+    pub from: Timestamp,
+    /// When the stretch ends, in the trace's clock.
+    pub to: Timestamp,
     /// CPU time that the thread spent in the stretch, ns.
     pub cpu: u64,
 }
@@ -73,16 +74,16 @@ const CLOCK_SET_BACK_NS: u64 = 1_000_000;
 /// start appears too late by this.
 const WRAP_NS: u64 = (1 << 32) * 1_000;
 
-/// The largest reading, ns; larger ones are cut to it, so that sums of readings cannot overflow. For a clock
-/// that counts from 1970 it is the year 2116.
-const MAX_READING_NS: u64 = (i64::MAX / 2) as u64;
+/// The latest time; later ones are cut to it, so that sums of times cannot overflow. For a clock that counts
+/// from 1970 it is the year 2116.
+const LATEST: Timestamp = Timestamp((i64::MAX / 2) as u64);
 
 /// The readings of a trace's clock at the times of its records.
 #[derive(Debug, Clone, Copy)]
 pub struct Readings {
-    start_ns: u64,
-    /// From this time after the start on, ns, times are negative.
-    negative_from: u64,
+    start: Timestamp,
+    /// So many ns after the start and later, times are negative.
+    negative_from_ns: u64,
 }
 
 impl Readings {
@@ -91,15 +92,15 @@ impl Readings {
     /// minutes.
     pub fn new(trace: &MethodTrace<'_>) -> Readings {
         let may_be_negative = trace.has_32_bit_times() && !trace.may_wrap();
-        let negative_from = if may_be_negative { WRAP_NS / 2 } else { u64::MAX };
-        Readings { start_ns: trace.header().start_ns(), negative_from }
+        let negative_from_ns = if may_be_negative { WRAP_NS / 2 } else { u64::MAX };
+        Readings { start: Timestamp(trace.header().start_ns()), negative_from_ns }
     }
 
-    /// The reading, ns, for a record whose time is `x` ns after the start.
+    /// The time in the trace's clock of a record that lies `since_start_ns` after the start.
     #[inline]
-    pub fn at(&self, x: u64) -> u64 {
-        let at = self.start_ns.saturating_add(x).min(MAX_READING_NS);
-        if x >= self.negative_from { at.saturating_sub(WRAP_NS) } else { at }
+    pub fn at(&self, since_start_ns: u64) -> Timestamp {
+        let at = self.start.saturating_add(since_start_ns).min(LATEST);
+        if since_start_ns >= self.negative_from_ns { at.saturating_sub(WRAP_NS) } else { at }
     }
 }
 
@@ -109,7 +110,7 @@ pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<
     let names = marker_names(trace.methods(), markers);
     let readings = Readings::new(trace);
     let mut threads: Vec<MethodEvidence> = vec![MethodEvidence::default(); trace.threads().len()];
-    let mut before: Vec<Option<(u64, Option<u64>)>> = vec![None; threads.len()];
+    let mut before: Vec<Option<(Timestamp, Option<u64>)>> = vec![None; threads.len()];
     let _pass = Pass::begin("looking for the clock", trace.record_bytes());
     for record in trace.records() {
         let Some(x) = record.wall.map(|x| readings.at(x)) else { continue };
@@ -125,7 +126,7 @@ pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<
                 thread.backward.push((thread.records, from - x));
             } else if let (Some(cpu), Some(cpu_before)) = (record.cpu, cpu_before)
                 && let cpu = cpu.saturating_sub(cpu_before)
-                && x.saturating_sub(from) >= cpu.saturating_add(MIN_OFF_CPU_NS)
+                && x.since(from) >= cpu.saturating_add(MIN_OFF_CPU_NS)
                 && thread.gaps.len() < MAX_ENTRIES
             {
                 thread.gaps.push(OffCpuGap { record: thread.records, from, to: x, cpu });
@@ -186,12 +187,12 @@ mod tests {
         let trace = MethodTrace::parse(&bytes).unwrap();
         let markers = HashMap::from([(b"a.B.run".to_vec(), 4)]);
         let threads = collect(&trace, &markers);
-        let edges: Vec<_> = threads[0].edges.iter().map(|e| (e.record, e.x, e.name, e.begin)).collect();
+        let edges: Vec<_> = threads[0].edges.iter().map(|e| (e.record, e.x.0, e.name, e.begin)).collect();
         // The trace starts at 1,000 µs; `draw` has no marker.
         assert_eq!(edges, [(0, 1_010_000, 4, true), (3, 1_590_000, 4, false)]);
-        let gaps: Vec<_> = threads[0].gaps.iter().map(|g| (g.record, g.from, g.to, g.cpu)).collect();
+        let gaps: Vec<_> = threads[0].gaps.iter().map(|g| (g.record, g.from.0, g.to.0, g.cpu)).collect();
         assert_eq!(gaps, [(2, 1_020_000, 1_560_000, 40_000)]);
-        assert_eq!((threads[0].records, threads[0].first, threads[0].last), (4, 1_010_000, 1_590_000));
+        assert_eq!((threads[0].records, threads[0].first.0, threads[0].last.0), (4, 1_010_000, 1_590_000));
         assert_eq!((threads[1].records, threads[1].edges.len()), (1, 1));
     }
 }

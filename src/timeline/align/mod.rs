@@ -30,7 +30,7 @@ use self::reason::{NoPlace, NoSamplePlace, PlaceBasis, Trial};
 use self::residuals::{MatchedPair, Residuals, correct};
 use super::summary::Verdict;
 use crate::art::ClockMode;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::art_method::{MethodTrace, Tracer, YEAR_2001_NS};
 use crate::statistics::median;
 
@@ -114,7 +114,7 @@ pub fn align(
     if !trace.header().has_times() {
         return Err(AlignError::NoTimes { name: name.to_owned() });
     }
-    let Some(kernel) = recordings.filter(|kernel| kernel.last > 0) else {
+    let Some(kernel) = recordings.filter(|kernel| kernel.last > Timestamp::MIN) else {
         return Ok(without_recording(trace, reference, options));
     };
     let threads = method_evidence::collect(trace, &kernel.names);
@@ -146,7 +146,7 @@ fn without_recording(
     };
     let finding = Finding { clock, basis, ..Finding::default() };
     Placement {
-        start: trace.header().start_ns(),
+        start: Timestamp(trace.header().start_ns()),
         segments: match options.offset_ns {
             Some(offset) => vec![ClockMap::offset(offset)],
             None => {
@@ -188,7 +188,7 @@ fn settle(evidence: &Evidence<'_, '_>, choice: ChosenPlace, trials: Vec<Trial>) 
     let changes = candidate.fits.into_iter().enumerate();
     let changes = changes.map(|(thread, fit)| fit.map_or_else(|| guess(thread), |f| f.changes)).collect();
     let mut placement = Placement {
-        start: evidence.trace.header().start_ns(),
+        start: Timestamp(evidence.trace.header().start_ns()),
         segments,
         changes,
         identities,
@@ -235,7 +235,7 @@ pub fn settle_counter_unit(
     let Some(hz) = clock_map::counter_hz(&reference.snapshots) else { return };
     let segments = clock_map::segments(&reference.snapshots, Clock::Counter, reference.clock);
     let is_near = |start_ns: u64| {
-        segments.iter().map(|segment| segment.map(start_ns)).any(|begins| {
+        segments.iter().map(|segment| segment.map(Timestamp(start_ns))).any(|begins| {
             begins.saturating_add(MAX_UNIT_DISTANCE_NS) >= kernel.first
                 && begins <= kernel.last.saturating_add(MAX_UNIT_DISTANCE_NS)
         })

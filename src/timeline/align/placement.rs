@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::clock_map::ClockMap;
 use super::reason::{PlaceBasis, Trial};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::ids::{Pid, Tid};
 use crate::timeline::summary::Verdict;
 
@@ -58,8 +58,8 @@ impl fmt::Display for IdentityDoubt {
 /// A method trace's place on the timeline.
 #[derive(Debug, Clone, Default)]
 pub struct Placement {
-    /// The start that the trace's header names, ns of the trace's clock.
-    pub start: u64,
+    /// The start that the trace's header names, in the trace's clock.
+    pub start: Timestamp,
     /// The maps from the trace's clock to the timeline's. There are several where a clock was set, or stood
     /// still, during the recording.
     pub segments: Vec<ClockMap>,
@@ -103,10 +103,10 @@ impl Default for Finding {
 }
 
 impl Placement {
-    /// The time on the timeline, ns, of the record with number `record` among the records of `thread`, whose
-    /// own time is `at` (ns of the trace's clock).
+    /// The time on the timeline of the record with number `record` among the records of `thread`, whose
+    /// own time is `at` of the trace's clock.
     #[inline(always)]
-    pub fn time(&self, thread: u32, record: u64, at: u64) -> u64 {
+    pub fn time(&self, thread: u32, record: u64, at: Timestamp) -> Timestamp {
         match self.segments.as_slice() {
             [] => at,
             [only] => only.map(at),
@@ -136,8 +136,15 @@ mod tests {
             changes: vec![vec![3]],
             ..Placement::default()
         };
-        assert_eq!([0, 2, 3, 9].map(|record| placement.time(0, record, 10)), [110, 110, 5_010, 5_010]);
-        assert_eq!(placement.time(1, 9, 10), 110, "a thread of which no change is known stays in the first");
-        assert_eq!(Placement::default().time(0, 0, 10), 10);
+        assert_eq!(
+            [0, 2, 3, 9].map(|record| placement.time(0, record, Timestamp(10)).0),
+            [110, 110, 5_010, 5_010]
+        );
+        assert_eq!(
+            placement.time(1, 9, Timestamp(10)),
+            Timestamp(110),
+            "a thread of which no change is known stays in the first"
+        );
+        assert_eq!(Placement::default().time(0, 0, Timestamp(10)), Timestamp(10));
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 
 /// Why an input lies where it does on the timeline. Displayed and serialized as a sentence for people.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -211,19 +211,19 @@ pub enum Trial {
     OutsideRecording {
         /// The clock.
         clock: Clock,
-        /// Where the trace would begin, ns of the timeline.
-        begins: u64,
-        /// The first event of the recordings, ns of the timeline.
-        first: u64,
-        /// Their last event, ns of the timeline.
-        last: u64,
+        /// Where the trace would begin, in the timeline's clock.
+        begins: Timestamp,
+        /// The first event of the recordings, in the timeline's clock.
+        first: Timestamp,
+        /// Their last event, in the timeline's clock.
+        last: Timestamp,
     },
     /// The clock leads to a place that was compared with the recordings.
     Place {
         /// The clock.
         clock: Clock,
-        /// Where the trace begins, ns of the timeline.
-        begins: u64,
+        /// Where the trace begins, in the timeline's clock.
+        begins: Timestamp,
         /// The result of the comparison.
         fit: PlaceFit,
         /// How much was compared.

@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use super::clock_map::ClockMap;
 use super::kernel_evidence::ThreadActivity;
 use super::method_evidence::{MethodEvidence, NamedEdge, OffCpuGap};
+use crate::clock::Timestamp;
 use crate::statistics::median;
 
 /// An edge and a marker further apart than this, ns, do not belong together.
@@ -18,8 +19,8 @@ const MIN_COMPARISONS: usize = 4;
 /// An edge of the method trace and the marker or switch that belongs to it.
 #[derive(Debug, Clone, Copy)]
 pub struct MatchedPair {
-    /// The edge's time, ns of the trace's clock.
-    pub at: u64,
+    /// The edge's time, in the trace's clock.
+    pub at: Timestamp,
     /// The number of the clock map that the edge's time was mapped by.
     pub segment: usize,
     /// The marker's time minus the edge's time, ns. An enter comes before its marker, an exit after its
@@ -51,9 +52,9 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
 }
 
-/// Times of markers, ns of the timeline, in order: one list for the begins of each name, and one for the
+/// Times of markers in the timeline's clock, in order: one list for the begins of each name, and one for the
 /// ends.
-type Groups = HashMap<(u32, bool), Vec<u64>>;
+type Groups = HashMap<(u32, bool), Vec<Timestamp>>;
 
 fn groups(activity: &ThreadActivity) -> Groups {
     let mut groups = Groups::new();
@@ -64,11 +65,11 @@ fn groups(activity: &ThreadActivity) -> Groups {
 }
 
 /// The time of the marker nearest to `y`, minus `y`, ns.
-fn nearest(group: &[u64], y: i64) -> Option<i64> {
-    let after = group.partition_point(|ts| (*ts as i64) < y);
+fn nearest(group: &[Timestamp], y: i64) -> Option<i64> {
+    let after = group.partition_point(|ts| (ts.0 as i64) < y);
     let candidates = [after.checked_sub(1), Some(after)].into_iter().flatten();
     candidates
-        .filter_map(|n| Some((*group.get(n)? as i64).wrapping_sub(y)))
+        .filter_map(|n| Some((group.get(n)?.0 as i64).wrapping_sub(y)))
         .min_by_key(|apart| apart.unsigned_abs())
 }
 
@@ -78,13 +79,13 @@ pub fn compare(
     thread: &MethodEvidence,
     activity: &ThreadActivity,
     segments: &[ClockMap],
-    window: RangeInclusive<u64>,
+    window: RangeInclusive<Timestamp>,
 ) -> Residuals {
     let groups = groups(activity);
     let changes = changes(thread, activity, &groups, segments);
     let segment_of =
         |record: u64| changes.partition_point(|first| *first <= record).min(segments.len().saturating_sub(1));
-    let time = |record: u64, x: u64| segments.get(segment_of(record)).map_or(x, |map| map.map(x));
+    let time = |record: u64, x: Timestamp| segments.get(segment_of(record)).map_or(x, |map| map.map(x));
     let mut residuals = Residuals::default();
     let mut by_name: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut drift = Drift::default();
@@ -94,7 +95,7 @@ pub fn compare(
             continue;
         }
         let Some(group) = groups.get(&(edge.name, edge.begin)) else { continue };
-        let found = nearest(group, (y as i64).wrapping_add(drift.now))
+        let found = nearest(group, (y.0 as i64).wrapping_add(drift.now))
             .filter(|apart| apart.unsigned_abs() <= WINDOW_NS as u64);
         by_name.entry(edge.name).or_default().push(found.map_or(WINDOW_NS as u64, i64::unsigned_abs));
         if let Some(apart) = found {
@@ -117,8 +118,8 @@ pub fn compare(
             residuals.cpu_time.push(on_cpu.abs_diff(gap.cpu));
         }
         if let Some((off, on)) = off_cpu_switches(gap, activity, moved) {
-            let before = off.wrapping_sub(from) as i64;
-            let after = on.wrapping_sub(to) as i64;
+            let before = off.wrapping_since(from);
+            let after = on.wrapping_since(to);
             let pair =
                 |record, at, apart, begin| MatchedPair { at, segment: segment_of(record), apart, begin };
             residuals.switches.push(pair(gap.record - 1, gap.from, before, true));
@@ -141,12 +142,16 @@ pub fn compare(
 /// time within it, ns.
 const MAX_RUNNING_AROUND_GAP_NS: u64 = 100_000;
 
-/// The times of the switches off and onto the CPU that caused a stretch between two records, ns of the
-/// timeline; `None` where the longest time off the CPU does not fit the stretch.
-fn off_cpu_switches(gap: &OffCpuGap, activity: &ThreadActivity, [from, to]: [u64; 2]) -> Option<(u64, u64)> {
+/// The times of the switches off and onto the CPU that caused a stretch between two records, in the
+/// timeline's clock; `None` where the longest time off the CPU does not fit the stretch.
+fn off_cpu_switches(
+    gap: &OffCpuGap,
+    activity: &ThreadActivity,
+    [from, to]: [Timestamp; 2],
+) -> Option<(Timestamp, Timestamp)> {
     let slack = WINDOW_NS as u64 / 8;
     let (off, on) = activity.longest_off_cpu(from.saturating_sub(slack), to.saturating_add(slack))?;
-    let long = gap.to.saturating_sub(gap.from);
+    let long = gap.to.since(gap.from);
     let rest = on - off;
     // The stretch's two times are cut to µs.
     (rest <= long + 2_000 && long - rest.min(long) <= MAX_RUNNING_AROUND_GAP_NS).then_some((off, on))
@@ -209,10 +214,10 @@ fn change(
     activity: &ThreadActivity,
     groups: &Groups,
     segments: [&ClockMap; 2],
-    since: u64,
+    since_record: u64,
 ) -> Option<u64> {
     let marker = |edge: &NamedEdge, map: &ClockMap| {
-        let y = map.map(edge.x) as i64;
+        let y = map.map(edge.x).0 as i64;
         let group = groups.get(&(edge.name, edge.begin))?;
         Some(nearest(group, y).map_or(WINDOW_NS, |apart| apart.saturating_abs().min(WINDOW_NS)))
     };
@@ -225,12 +230,13 @@ fn change(
         thread.edges.iter().filter_map(|e| Some((e.record, e.record, gain(segments.map(|m| marker(e, m)))?)));
     let gaps = thread.gaps.iter().filter(|_| activity.has_switches());
     // Records between two gaps have nothing to compare: they go with the gap before them.
-    let mut ended = since;
+    let mut ended = since_record;
     let by_gaps = gaps.filter_map(|gap| {
         let from = std::mem::replace(&mut ended, gap.record);
         Some((gap.record, from, gain(segments.map(|m| Some(off_cpu(gap, m))))?))
     });
-    let mut items: Vec<(u64, u64, i64)> = by_markers.chain(by_gaps).filter(|(r, ..)| *r >= since).collect();
+    let mut items: Vec<(u64, u64, i64)> =
+        by_markers.chain(by_gaps).filter(|(r, ..)| *r >= since_record).collect();
     items.sort_by_key(|(record, ..)| *record);
     if items.len() < MIN_COMPARISONS {
         return None;
@@ -250,9 +256,9 @@ fn change(
     Some(items.get(at).map_or(thread.records, |(_, from, _)| *from))
 }
 
-/// The number of the first record that certainly lies at `x` (ns of the trace's clock) or later.
+/// The number of the first record that certainly lies at `x` of the trace's clock, ns, or later.
 pub fn change_at(thread: &MethodEvidence, x: i64) -> u64 {
-    let x = x.max(0) as u64;
+    let x = Timestamp(x.max(0) as u64);
     if thread.first >= x {
         return 0;
     }
@@ -279,7 +285,7 @@ pub fn correct(segments: Vec<ClockMap>, pairs: &[MatchedPair]) -> (Vec<ClockMap>
         let corrections = corrections(&own);
         let new = if corrections.is_empty() { map.clone() } else { map.corrected(&corrections) };
         all.extend(own.iter().map(|p| {
-            let moved = (new.map(p.at) as i64).wrapping_sub(map.map(p.at) as i64);
+            let moved = new.map(p.at).wrapping_since(map.map(p.at));
             MatchedPair { apart: p.apart - moved, ..*p }
         }));
         new
@@ -299,7 +305,7 @@ fn corrections(pairs: &[MatchedPair]) -> Vec<(i64, i64)> {
         };
         let Some((enter, exit)) = median_of(true).zip(median_of(false)) else { continue };
         contradicted |= enter < -ROUNDING_NS || exit > ROUNDING_NS;
-        let middle = stretch[stretch.len() / 2].at as i64;
+        let middle = stretch[stretch.len() / 2].at.0 as i64;
         corrections.push((middle, enter.midpoint(exit)));
     }
     corrections.dedup_by_key(|(at, _)| *at);
@@ -311,7 +317,7 @@ mod tests {
     use super::super::kernel_evidence::SliceEdge;
     use super::*;
 
-    const WHOLE_RECORDING: RangeInclusive<u64> = 0..=u64::MAX;
+    const WHOLE_RECORDING: RangeInclusive<Timestamp> = Timestamp::MIN..=Timestamp::MAX;
 
     /// Four calls of one method, 100 µs long, at 1, 2, 3 and 4 ms of the trace's clock.
     fn four_calls() -> MethodEvidence {
@@ -319,7 +325,7 @@ mod tests {
             let call = n / 2;
             let begin = n.is_multiple_of(2);
             let x = (call + 1) * 1_000_000 + if begin { 0 } else { 100_000 };
-            NamedEdge { record: n, x, name: 0, begin }
+            NamedEdge { record: n, x: Timestamp(x), name: 0, begin }
         };
         MethodEvidence { edges: (0..8).map(edge).collect(), records: 8, ..MethodEvidence::default() }
     }
@@ -352,7 +358,7 @@ mod tests {
         let residuals = compare(&four_calls(), &four_slices(), &maps, WHOLE_RECORDING);
         assert!(residuals.pairs.is_empty());
         assert_eq!(residuals.medians, [WINDOW_NS as f64]);
-        let residuals = compare(&four_calls(), &four_slices(), &maps, 0..=20_000_000);
+        let residuals = compare(&four_calls(), &four_slices(), &maps, Timestamp(0)..=Timestamp(20_000_000));
         assert!(residuals.medians.is_empty(), "what lies outside of the recording is not compared");
     }
 
@@ -360,13 +366,13 @@ mod tests {
     fn a_stretch_off_the_cpu_is_paired_with_its_switches() {
         // On the CPU from 0 to 1 ms and from 3 to 5 ms.
         let activity = ThreadActivity::with_cpu_times(&[(0, 1_000_000), (3_000_000, 5_000_000)]);
-        let gap = OffCpuGap { record: 1, from: 990_000, to: 3_010_000, cpu: 25_000 };
+        let gap = OffCpuGap { record: 1, from: Timestamp(990_000), to: Timestamp(3_010_000), cpu: 25_000 };
         let thread = MethodEvidence { gaps: vec![gap], records: 2, ..MethodEvidence::default() };
         let residuals = compare(&thread, &activity, &[ClockMap::offset(0)], WHOLE_RECORDING);
         // On the CPU during the gap: 10 µs before and 10 µs after the switches by the kernel's events, 25
         // µs by the method trace.
         assert_eq!(residuals.cpu_time, [5_000]);
-        let switches: Vec<_> = residuals.switches.iter().map(|p| (p.at, p.apart, p.begin)).collect();
+        let switches: Vec<_> = residuals.switches.iter().map(|p| (p.at.0, p.apart, p.begin)).collect();
         assert_eq!(switches, [(990_000, 10_000, true), (3_010_000, -10_000, false)]);
     }
 
@@ -380,7 +386,7 @@ mod tests {
         let pair = |n: u64| {
             let begin = n.is_multiple_of(2);
             MatchedPair {
-                at: 1_000_000 + n * 10_000,
+                at: Timestamp(1_000_000 + n * 10_000),
                 segment: 0,
                 apart: if begin { enter } else { exit },
                 begin,
@@ -393,7 +399,7 @@ mod tests {
     fn a_map_that_puts_enters_behind_their_markers_is_moved_to_the_middle() {
         // By this map, markers come 5 µs before the enters and 9 µs before the exits: the map is 7 µs late.
         let (maps, moved) = correct(vec![ClockMap::offset(50_000)], &pairs(-5_000, -9_000));
-        assert_eq!(maps[0].offset_at(1_100_000), 43_000);
+        assert_eq!(maps[0].offset_at(Timestamp(1_100_000)), 43_000);
         assert!(moved.iter().all(|p| p.apart == if p.begin { 2_000 } else { -2_000 }), "{moved:?}");
     }
 

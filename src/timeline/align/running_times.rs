@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::clock::Timestamp;
 use crate::formats::{Event, EventType};
 use crate::ids::{Cpu, Tid};
 
 /// The limit on the stretches that are kept over all recordings, 24 bytes each: 96 MiB.
 const MAX_STRETCHES: usize = 4 << 20;
 
-/// A stretch of time in which a thread had a CPU, ns of the timeline.
+/// A stretch of time in which a thread had a CPU, in the timeline's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuStretch {
     /// Its begin: the switch to the thread, or the first event of the CPU.
-    pub from: u64,
+    pub from: Timestamp,
     /// Its end: the switch to another thread, or the last event of the CPU.
-    pub to: u64,
+    pub to: Timestamp,
     /// The CPU.
     pub cpu: Cpu,
 }
@@ -26,9 +27,9 @@ pub struct CpuStretch {
 #[derive(Debug, Clone, Copy)]
 enum Occupant {
     /// The thread to which the last switch went, at this time.
-    Known(Tid, u64),
+    Known(Tid, Timestamp),
     /// No switch has told it since this time: the next one does.
-    Unknown(u64),
+    Unknown(Timestamp),
 }
 
 /// The times of the sampled threads on CPUs, by the switches of all recordings.
@@ -39,12 +40,12 @@ pub struct RunningTimes {
     /// By event type: the indices of `prev_pid` and `next_pid`, if it is `sched_switch`.
     event_types: Vec<Option<[usize; 2]>>,
     /// By CPU of the recording that is read: who has it, and the time of its last event.
-    cpus: BTreeMap<Cpu, (Occupant, u64)>,
+    cpus: BTreeMap<Cpu, (Occupant, Timestamp)>,
     /// By thread, in order of time after [`RunningTimes::finish`].
     stretches: FxHashMap<Tid, Vec<CpuStretch>>,
     count: usize,
-    /// The first and the last event of all recordings, ns of the timeline.
-    extent: Option<(u64, u64)>,
+    /// The first and the last event of all recordings, in the timeline's clock.
+    extent: Option<(Timestamp, Timestamp)>,
 }
 
 impl RunningTimes {
@@ -88,7 +89,7 @@ impl RunningTimes {
         self.cpus.remove(&cpu);
     }
 
-    fn add(&mut self, tid: Tid, from: u64, to: u64, cpu: Cpu) {
+    fn add(&mut self, tid: Tid, from: Timestamp, to: Timestamp, cpu: Cpu) {
         if from < to && self.wanted.contains(&tid) && self.count < MAX_STRETCHES {
             self.count += 1;
             self.stretches.entry(tid).or_default().push(CpuStretch { from, to, cpu });
@@ -111,8 +112,8 @@ impl RunningTimes {
         }
     }
 
-    /// The first and the last event of all recordings, ns of the timeline; `None` without events.
-    pub fn extent(&self) -> Option<(u64, u64)> {
+    /// The first and the last event of all recordings, in the timeline's clock; `None` without events.
+    pub fn extent(&self) -> Option<(Timestamp, Timestamp)> {
         self.extent
     }
 
@@ -123,19 +124,18 @@ impl RunningTimes {
 
     /// How far the time `ts` is from the nearest stretch in which the thread had the CPU, ns: 0 inside of
     /// one. `None` where no stretch of the thread is known.
-    pub fn distance(&self, tid: Tid, cpu: Option<Cpu>, ts: u64) -> Option<u64> {
-        let distance =
-            |stretch: &CpuStretch| stretch.from.saturating_sub(ts).max(ts.saturating_sub(stretch.to));
+    pub fn distance(&self, tid: Tid, cpu: Option<Cpu>, ts: Timestamp) -> Option<u64> {
+        let distance = |stretch: &CpuStretch| stretch.from.since(ts).max(ts.since(stretch.to));
         self.near(tid, cpu, ts).map(distance).min()
     }
 
     /// How far the time `ts` is from the nearest end of a stretch of the thread, ns.
-    pub fn distance_to_end(&self, tid: Tid, cpu: Option<Cpu>, ts: u64) -> Option<u64> {
+    pub fn distance_to_end(&self, tid: Tid, cpu: Option<Cpu>, ts: Timestamp) -> Option<u64> {
         self.near(tid, cpu, ts).map(|stretch| stretch.to.abs_diff(ts)).min()
     }
 
     /// The stretches around `ts`, on this CPU where it is known: at most two on each side.
-    fn near(&self, tid: Tid, cpu: Option<Cpu>, ts: u64) -> impl Iterator<Item = &CpuStretch> {
+    fn near(&self, tid: Tid, cpu: Option<Cpu>, ts: Timestamp) -> impl Iterator<Item = &CpuStretch> {
         let stretches = self.of(tid);
         let is_there = move |stretch: &&CpuStretch| cpu.is_none_or(|cpu| cpu == stretch.cpu);
         let (before, after) = stretches.split_at(stretches.partition_point(|stretch| stretch.from <= ts));
@@ -183,7 +183,7 @@ mod tests {
         let mut pass = EvidencePass { running: Some(&mut running), ..EvidencePass::new(&map) };
         ftrace_text::read(text.as_bytes(), Order::Any, &mut pass).unwrap();
         running.finish();
-        let us = |ns: u64| (ns - 1_000_000_000) / 1_000;
+        let us = |ts: Timestamp| (ts.0 - 1_000_000_000) / 1_000;
         running.of(Tid(7)).iter().map(|stretch| (us(stretch.from), us(stretch.to), stretch.cpu.0)).collect()
     }
 

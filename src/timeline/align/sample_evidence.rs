@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::clock::Timestamp;
 use crate::formats::samples::{Sample, SampleSink, SampleTables};
 use crate::ids::{Cpu, Tid};
 
@@ -11,8 +12,8 @@ const MAX_SAMPLES: usize = 1 << 18;
 /// A sample, as far as it matters for the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlacedBySwitches {
-    /// Time, ns of the samples' clock.
-    pub time: u64,
+    /// Time, in the samples' clock.
+    pub time: Timestamp,
     /// The thread.
     pub tid: Tid,
     /// The processor, where it is known.
@@ -26,9 +27,8 @@ pub struct PlacedBySwitches {
 pub struct SampleEvidence {
     /// The samples, nearly in order of time.
     pub samples: Vec<PlacedBySwitches>,
-    /// The earliest and the latest time of all samples, ns of their clock; `None` where samples have no
-    /// times.
-    pub extent: Option<(u64, u64)>,
+    /// The earliest and the latest time of all samples, in their clock; `None` where samples have no times.
+    pub extent: Option<(Timestamp, Timestamp)>,
     /// Every such sample is kept.
     every: u64,
     seen: u64,
@@ -42,7 +42,7 @@ impl Default for SampleEvidence {
 
 impl SampleSink for SampleEvidence {
     fn sample(&mut self, tables: &SampleTables, sample: &Sample) -> io::Result<()> {
-        if sample.time == 0 {
+        if sample.time == Timestamp::MIN {
             return Ok(());
         }
         let (first, last) = self.extent.unwrap_or((sample.time, sample.time));
@@ -80,11 +80,11 @@ mod tests {
         tables.threads.push(SampleThread { tid: Tid(7), ..SampleThread::default() });
         let mut evidence = SampleEvidence::default();
         let all = 2 * MAX_SAMPLES as u64 + 100;
-        for time in 1..=all {
+        for time in (1..=all).map(Timestamp) {
             let sample = Sample { time, thread: 0, event: 0, stack: NO_STACK, cpu: None, period: 1 };
             evidence.sample(&tables, &sample).unwrap();
         }
-        assert_eq!(evidence.extent, Some((1, all)));
+        assert_eq!(evidence.extent, Some((Timestamp(1), Timestamp(all))));
         assert!(evidence.samples.len() <= MAX_SAMPLES, "{}", evidence.samples.len());
         let distances: Vec<u64> =
             evidence.samples.windows(2).map(|pair| pair[1].time - pair[0].time).collect();

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::clock_map::ClockMap;
 use super::running_times::{CpuStretch, RunningTimes};
 use super::sample_evidence::PlacedBySwitches;
+use crate::clock::Timestamp;
 use crate::ids::Tid;
 
 /// A sample of a switch lies at the end of a stretch, give or take this much, ns: both are taken on the way
@@ -66,7 +67,7 @@ pub struct FoundOffset {
 /// The range of offsets at which a sample lies in a stretch, ns.
 fn allowed(sample: &PlacedBySwitches, stretch: &CpuStretch) -> (i64, i64) {
     let tolerance = SWITCH_TOLERANCE_NS as i64;
-    let apart = |ts: u64| (ts as i64).wrapping_sub(sample.time as i64);
+    let apart = |ts: Timestamp| ts.wrapping_since(sample.time);
     let end = apart(stretch.to);
     if sample.is_off_cpu {
         return (end.saturating_sub(tolerance), end.saturating_add(tolerance));
@@ -103,10 +104,10 @@ struct OffsetSurvey {
 impl OffsetSurvey {
     fn new(samples: &[PlacedBySwitches], running: &RunningTimes) -> Option<OffsetSurvey> {
         let (first, last) = running.extent()?;
-        let earliest = samples.iter().map(|sample| sample.time).min()? as i64;
-        let latest = samples.iter().map(|sample| sample.time).max()? as i64;
-        let least = (first as i64).checked_sub(latest)?;
-        let most = (last as i64).checked_sub(earliest)?;
+        let earliest = samples.iter().map(|sample| sample.time).min()?.0 as i64;
+        let latest = samples.iter().map(|sample| sample.time).max()?.0 as i64;
+        let least = (first.0 as i64).checked_sub(latest)?;
+        let most = (last.0 as i64).checked_sub(earliest)?;
         let range = u64::try_from(most.checked_sub(least)?).ok()?;
         let step = (range / MAX_STEPS).max(MIN_STEP_NS);
         let steps = (range / step + 2) as usize;
@@ -115,7 +116,7 @@ impl OffsetSurvey {
         let mut inside = vec![0_i32; steps + 1];
         let index = |offset: i64| (offset.clamp(least, most).wrapping_sub(least) as u64 / step) as usize;
         for (sample, stretches) in chosen(samples, running) {
-            let apart = |ts: u64| (ts as i64).wrapping_sub(sample.time as i64);
+            let apart = |ts: Timestamp| ts.wrapping_since(sample.time);
             compared[index(apart(first))] += 1;
             compared[index(apart(last)) + 1] -= 1;
             // A step counts once for a sample, though two short stretches may both reach into it.
@@ -187,7 +188,7 @@ fn plateau(
     let mut edges: Vec<(i64, i32)> = Vec::new();
     for sample in samples {
         let stretches = running.of(sample.tid);
-        let earliest = (sample.time as i64).wrapping_add(least).max(0) as u64;
+        let earliest = Timestamp((sample.time.0 as i64).wrapping_add(least).max(0) as u64);
         let reach = SWITCH_TOLERANCE_NS;
         // Of stretches that do not overlap, ends are in the order of begins.
         let first = stretches.partition_point(|stretch| stretch.to.saturating_add(reach) < earliest);
@@ -242,7 +243,7 @@ fn followed(
             let Some(range) = plateau(piece, running, least, most) else { continue };
             if half(&range) <= MAX_PIECE_WIDTH_NS {
                 near = middle(&range);
-                found.push((piece[piece.len() / 2].time as i64, near, half(&range)));
+                found.push((piece[piece.len() / 2].time.0 as i64, near, half(&range)));
             }
         }
     };
@@ -284,11 +285,16 @@ mod tests {
             while from < (20 + seconds) * 1_000_000_000 {
                 let to = from + 50_000 + next(3_000_000);
                 let tid = Tid(10 + cpu.0 as i32 * 3 + next(3) as i32);
-                running.push((tid, CpuStretch { from, to, cpu }));
+                running.push((tid, CpuStretch { from: Timestamp(from), to: Timestamp(to), cpu }));
                 if next(2) == 0 {
                     let at = from + next(to - from) - 5_000_000_000;
                     let time = at + at / 1_000_000 * ppm;
-                    samples.push(PlacedBySwitches { time, tid, cpu: Some(cpu), is_off_cpu: false });
+                    samples.push(PlacedBySwitches {
+                        time: Timestamp(time),
+                        tid,
+                        cpu: Some(cpu),
+                        is_off_cpu: false,
+                    });
                 }
                 from = to + next(1_000_000);
             }
@@ -300,7 +306,7 @@ mod tests {
     fn an_offset_is_found_as_exactly_as_is_said() {
         let (samples, running) = sampled(5, 0);
         let found = find(&samples, &running).unwrap();
-        let apart = found.map.offset_at(16_000_000_000) - 5_000_000_000;
+        let apart = found.map.offset_at(Timestamp(16_000_000_000)) - 5_000_000_000;
         assert!(apart.unsigned_abs() <= found.within_ns && found.within_ns < 20_000, "{apart} {found:?}");
         assert!(found.runner_up.miss_rate() > 0.3, "{found:?}");
     }
@@ -312,7 +318,7 @@ mod tests {
         for sample in &samples {
             let at = found.map.map(sample.time);
             // 20 of a million less, and 5 s more.
-            let truth = sample.time - sample.time / 1_000_020 * 20 + 5_000_000_000;
+            let truth = sample.time - sample.time.0 / 1_000_020 * 20 + 5_000_000_000;
             assert!(at.abs_diff(truth) < 40_000, "{} ns at {}", at.abs_diff(truth), sample.time);
         }
     }

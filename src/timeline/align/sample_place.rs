@@ -15,7 +15,7 @@ use super::reason::{NoSamplePlace, PlaceBasis, SamplesInside, Trial};
 use super::running_times::RunningTimes;
 use super::sample_evidence::{PlacedBySwitches, SampleEvidence};
 use super::sample_offset::{self, InsideCount, SWITCH_TOLERANCE_NS};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::formats::samples::SampleRecording;
 use crate::statistics::median;
 use crate::timeline::summary::Verdict;
@@ -130,7 +130,7 @@ impl SampleComparison<'_> {
         &self,
         clock: Clock,
         options: &MergeOptions,
-        extent: &RangeInclusive<u64>,
+        extent: &RangeInclusive<Timestamp>,
         trials: &mut Vec<Trial>,
     ) -> Result<(TriedPlace, PlaceBasis), NoSamplePlace> {
         let mut tried: Vec<TriedPlace> = Vec::new();
@@ -148,7 +148,7 @@ impl SampleComparison<'_> {
             return Ok((place, PlaceBasis::ClockOption));
         }
         let is_stated = !matches!(clock, Clock::Unknown | Clock::TracePerf);
-        let begins = self.evidence.extent.map_or(0, |(begins, _)| begins);
+        let begins = self.evidence.extent.map_or(Timestamp::MIN, |(begins, _)| begins);
         if let Some(place) = best_of(&tried, begins) {
             let inside = place.inside();
             return Ok((place, PlaceBasis::SamplesFit { has_clock: true, inside }));
@@ -241,13 +241,13 @@ impl SampleComparison<'_> {
             && let Some((realtime, own)) = self.recording.clock_pair()
             && let Some(map) = map(Clock::Realtime)
         {
-            let offset = (map.map(realtime) as i64).wrapping_sub(own as i64);
+            let offset = map.map(realtime).wrapping_since(own);
             maps.push((clock, ClockMap::offset(offset)));
         }
         maps
     }
 
-    fn is_outside(&self, map: &ClockMap, extent: &RangeInclusive<u64>) -> bool {
+    fn is_outside(&self, map: &ClockMap, extent: &RangeInclusive<Timestamp>) -> bool {
         let Some((begins, ends)) = self.evidence.extent else { return false };
         map.map(begins) > extent.end().saturating_add(MAX_OUTSIDE_RECORDING_NS)
             || map.map(ends).saturating_add(MAX_OUTSIDE_RECORDING_NS) < *extent.start()
@@ -262,7 +262,7 @@ impl SampleComparison<'_> {
 
     /// The distance of a sample at `ts` of the timeline from where it may lie, ns; `None` where this is not
     /// known.
-    fn distance(&self, sample: &PlacedBySwitches, ts: u64) -> Option<u64> {
+    fn distance(&self, sample: &PlacedBySwitches, ts: Timestamp) -> Option<u64> {
         let running = self.running?;
         let (first, last) = running.extent()?;
         if ts < first || ts > last {
@@ -314,8 +314,8 @@ impl SampleComparison<'_> {
 }
 
 /// The place that fits clearly best: no other one that fits is elsewhere and about as good. The samples begin
-/// at `begins`, ns of their clock.
-fn best_of(tried: &[TriedPlace], begins: u64) -> Option<TriedPlace> {
+/// at `begins` of their clock.
+fn best_of(tried: &[TriedPlace], begins: Timestamp) -> Option<TriedPlace> {
     let fitting = || tried.iter().filter(|place| place.fits());
     let rate = |place: &&TriedPlace| place.count.miss_rate();
     let best = fitting().min_by(|a, b| rate(a).total_cmp(&rate(b)))?;

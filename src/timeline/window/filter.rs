@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::WindowState;
+use crate::clock::Timestamp;
 use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{
     CounterValue, CpuCount, Event, EventType, EventTypeId, Order, OwnedTrackEvent, SinkAdapter,
@@ -71,7 +72,7 @@ struct TrackStack {
 /// The losses of a CPU.
 #[derive(Default)]
 struct CpuLosses {
-    last_event: Option<u64>,
+    last_event: Option<Timestamp>,
     /// Losses behind the last event.
     pending: Vec<Option<u64>>,
     all: CpuCount,
@@ -150,9 +151,9 @@ impl<'a> WindowFilter<'a> {
     }
 
     /// Passes on the losses of a CPU before the time `until`, as far as they lie in the part.
-    fn pass_losses(&mut self, cpu: Cpu, until: u64) -> io::Result<()> {
+    fn pass_losses(&mut self, cpu: Cpu, until: Timestamp) -> io::Result<()> {
         let Some(losses) = self.cpus.get_mut(&cpu) else { return Ok(()) };
-        let since = losses.last_event.unwrap_or(0);
+        let since = losses.last_event.unwrap_or_default();
         for count in std::mem::take(&mut losses.pending) {
             losses.all.add_loss(count);
             if since <= self.window.to && until >= self.window.from {
@@ -187,7 +188,7 @@ impl WindowedCalls {
     }
 
     /// The begins, at `ts`, of the calls that are open; once.
-    fn begin(&mut self, ts: u64) -> Vec<Edge> {
+    fn begin(&mut self, ts: Timestamp) -> Vec<Edge> {
         if std::mem::replace(&mut self.begun, true) {
             return Vec::new();
         }
@@ -197,7 +198,7 @@ impl WindowedCalls {
     }
 
     /// The ends, at `ts`, of the calls that are open; once.
-    fn end(&mut self, ts: u64) -> Vec<Edge> {
+    fn end(&mut self, ts: Timestamp) -> Vec<Edge> {
         if std::mem::replace(&mut self.ended, true) {
             return Vec::new();
         }
@@ -209,7 +210,7 @@ impl WindowedCalls {
 
 impl TrackStack {
     /// Passes on, once, the slices that are open at the part's begin, and the counter's value.
-    fn begin(&mut self, ts: u64, to: &mut dyn TimelineSink) -> io::Result<()> {
+    fn begin(&mut self, ts: Timestamp, to: &mut dyn TimelineSink) -> io::Result<()> {
         if std::mem::replace(&mut self.begun, true) {
             return Ok(());
         }
@@ -376,7 +377,7 @@ impl TimelineAdapter for WindowFilter<'_> {
         self.begin()?;
         self.end_calls()?;
         for cpu in self.cpus.keys().copied().collect::<Vec<_>>() {
-            self.pass_losses(cpu, u64::MAX)?;
+            self.pass_losses(cpu, Timestamp::MAX)?;
         }
         let mut summary = summary.clone();
         self.restrict(&mut summary);
@@ -398,7 +399,10 @@ mod tests {
     /// The summary of the part from 100 to 200 of what `push` pushes.
     fn summary_of_part(push: impl FnOnce(&mut dyn TimelineSink)) -> MergeSummary {
         let mut sink = NullSink;
-        let mut filter = WindowFilter::new(&mut sink, Window { start: 0, from: 100, to: 200 });
+        let mut filter = WindowFilter::new(
+            &mut sink,
+            Window { start: Timestamp(0), from: Timestamp(100), to: Timestamp(200) },
+        );
         push(&mut filter);
         let mut summary = MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default());
         TimelineSink::finish(&mut filter, &summary).unwrap();
@@ -421,8 +425,10 @@ mod tests {
         let summary = summary_of_part(|sink| {
             sink.method_thread(&thread(0, Tid(7))).unwrap();
             sink.method_thread(&thread(1, Tid(8))).unwrap();
-            sink.edges(0, &[edge(50, EdgeKind::Enter), edge(150, EdgeKind::Exit)]).unwrap();
-            sink.edges(1, &[edge(50, EdgeKind::Enter), edge(90, EdgeKind::Exit)]).unwrap();
+            sink.edges(0, &[edge(Timestamp(50), EdgeKind::Enter), edge(Timestamp(150), EdgeKind::Exit)])
+                .unwrap();
+            sink.edges(1, &[edge(Timestamp(50), EdgeKind::Enter), edge(Timestamp(90), EdgeKind::Exit)])
+                .unwrap();
         });
         assert_eq!((summary.methods, summary.threads), (1, 1));
     }
@@ -431,7 +437,8 @@ mod tests {
     fn the_times_of_calls_count_as_in_the_whole_timeline() {
         let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
         let summary = summary_of_part(|sink| {
-            sink.edges(0, &[edge(110, EdgeKind::Enter), edge(150, EdgeKind::Exit)]).unwrap();
+            sink.edges(0, &[edge(Timestamp(110), EdgeKind::Enter), edge(Timestamp(150), EdgeKind::Exit)])
+                .unwrap();
         });
         assert_eq!(summary.contents.get(DataKind::TimesBelowMicrosecond), 2);
     }
@@ -446,7 +453,7 @@ mod tests {
         }
         fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
             let TrackEventKind::Frame(frame) = event.kind else { return Ok(()) };
-            self.0.push((event.ts, frame.end, frame.token()));
+            self.0.push((event.ts.0, frame.end.map(|end| end.0), frame.token()));
             Ok(())
         }
     }
@@ -460,7 +467,10 @@ mod tests {
     #[test]
     fn frames_that_reach_into_the_part_begin_with_it_and_those_that_leave_it_have_no_end() {
         let mut sink = FrameSink::default();
-        let mut filter = WindowFilter::new(&mut sink, Window { start: 0, from: 100, to: 200 });
+        let mut filter = WindowFilter::new(
+            &mut sink,
+            Window { start: Timestamp(0), from: Timestamp(100), to: Timestamp(200) },
+        );
         let id = TrackId(0);
         let owner = TrackOwner::Process(Pid(7));
         let part: &mut dyn TimelineSink = &mut filter;
@@ -476,10 +486,12 @@ mod tests {
             (201, Some(210)),
         ];
         for (number, (ts, end)) in frames.into_iter().enumerate() {
+            let end = end.map(Timestamp);
             let frame =
                 TimelineFrame { end, pid: Pid(7), display_token: number as i64, surface: None, actual: None };
             let kind = TrackEventKind::Frame(&frame);
-            let event = TrackEvent { ts, track: id, kind, thread_ns: None, flows: &[], args: &[] };
+            let event =
+                TrackEvent { ts: Timestamp(ts), track: id, kind, thread_ns: None, flows: &[], args: &[] };
             part.track_event(&event).unwrap();
         }
         let mut summary = MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default());

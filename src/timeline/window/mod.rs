@@ -13,6 +13,7 @@ use super::align::placement::MergeOptions;
 use super::merge::{MergeError, merge};
 use super::sink::TimelineSink;
 use super::summary::{MergeSummary, Window};
+use crate::clock::Timestamp;
 use crate::formats::input::Input;
 use crate::formats::{Event, EventType, OwnedEvent, Sink};
 use crate::ids::{Cpu, Pid, Tid};
@@ -64,16 +65,16 @@ impl WindowRequest {
         *self == WindowRequest::default()
     }
 
-    /// The part that is asked for, of a timeline that reaches from `first` to `last`, ns of its clock.
+    /// The part that is asked for, of a timeline that reaches from `first` to `last` of its clock.
     ///
     /// # Errors
     /// [`WindowError`] where there is no such part.
-    pub fn of_timeline(&self, first: u64, last: u64) -> Result<Window, WindowError> {
+    pub fn of_timeline(&self, first: Timestamp, last: Timestamp) -> Result<Window, WindowError> {
         let from_ns = self.from_ns.unwrap_or(0);
         if let Some(to_ns) = self.to_ns.filter(|to_ns| *to_ns <= from_ns) {
             return Err(WindowError::Empty { from_ns, to_ns });
         }
-        let length_ns = last.saturating_sub(first);
+        let length_ns = last.since(first);
         if from_ns > length_ns {
             return Err(WindowError::BehindEnd { from_ns, length_ns });
         }
@@ -82,12 +83,12 @@ impl WindowRequest {
     }
 }
 
-/// Reads all `inputs`, and returns the first and the last time of their timeline, ns of its clock; both are 0
+/// Reads all `inputs`, and returns the first and the last time of their timeline, in its clock; both are 0
 /// where it is empty.
 ///
 /// # Errors
 /// [`MergeError`].
-pub fn extent(inputs: &[Input], options: &MergeOptions) -> Result<(u64, u64), MergeError> {
+pub fn extent(inputs: &[Input], options: &MergeOptions) -> Result<(Timestamp, Timestamp), MergeError> {
     let report = merge(inputs, &mut NullSink, options)?.report;
     Ok(report.first_ts.zip(report.last_ts).unwrap_or_default())
 }
@@ -119,7 +120,7 @@ pub struct RelativeWindow {
 impl Window {
     /// The part in times from the begin of the whole timeline.
     pub fn in_trace(self) -> RelativeWindow {
-        let since_start = |ts: u64| ts.saturating_sub(self.start);
+        let since_start = |ts: Timestamp| ts.since(self.start);
         RelativeWindow { from_ns: since_start(self.from), to_ns: since_start(self.to) }
     }
 }
@@ -259,8 +260,9 @@ mod tests {
 
     #[test]
     fn a_part_lies_inside_of_the_timeline_or_there_is_none() {
-        let part = |from_ns, to_ns| WindowRequest { from_ns, to_ns }.of_timeline(1_000, 3_000);
-        let at = |from, to| Ok(Window { start: 1_000, from, to });
+        let part =
+            |from_ns, to_ns| WindowRequest { from_ns, to_ns }.of_timeline(Timestamp(1_000), Timestamp(3_000));
+        let at = |from, to| Ok(Window { start: Timestamp(1_000), from: Timestamp(from), to: Timestamp(to) });
         assert_eq!(part(None, None), at(1_000, 3_000));
         assert_eq!(part(Some(500), Some(700)), at(1_500, 1_700));
         assert_eq!(part(Some(500), Some(9_000)), at(1_500, 3_000));

@@ -31,7 +31,7 @@ impl TimelineSink for AlignedEdges {
         Ok(())
     }
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
-        self.edges.entry(thread).or_default().extend(edges.iter().map(|e| e.ts));
+        self.edges.entry(thread).or_default().extend(edges.iter().map(|e| e.ts.0));
         Ok(())
     }
     fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {

@@ -36,7 +36,7 @@ impl Sink for CollectedTrace {
             other => format!("{other:?}"),
         };
         let int = |i| event.int(kind, i).unwrap_or(i64::MIN);
-        self.events.push((event.ts, event.cpu.0, event.tid.0, int(0) as u64, int(1), text(2), text(3)));
+        self.events.push((event.ts.0, event.cpu.0, event.tid.0, int(0) as u64, int(1), text(2), text(3)));
         Ok(())
     }
     fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {

@@ -19,7 +19,7 @@ struct Events(Vec<(u32, u64, i32, String, Vec<u8>)>);
 impl Sink for Events {
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let bytes = format!("{:?}", event.payload).into_bytes();
-        self.0.push((event.cpu.0, event.ts, event.tid.0, kind.name.clone(), bytes));
+        self.0.push((event.cpu.0, event.ts.0, event.tid.0, kind.name.clone(), bytes));
         Ok(())
     }
 }
@@ -87,7 +87,7 @@ fn with_less_time_to_keep_the_recording_is_cut_to_its_last_pages() {
         cut += pages(&parts.cpus) - pages(&cpus);
         let kept = followed(&parts, keep_s).kept();
         assert_eq!(events(&kept.dat().unwrap()), events(&parts.dat_with(&cpus)), "{name}");
-        let first = kept.extent().unwrap().0;
+        let first = kept.extent_ns().unwrap().0;
         let begin = cpus.iter().flatten().map(|page| DatParts::page_ts(page)).min().unwrap();
         let start = events(&dat)[0].1;
         assert_eq!(first, begin.saturating_sub(start), "{name}");
@@ -101,7 +101,7 @@ fn a_part_of_what_is_kept_has_the_events_of_its_time() {
     let parts = DatParts::of(&dat);
     let live = followed(&parts, 3600);
     let all = events(&dat);
-    let start = live.start_ns().unwrap();
+    let start = live.start().unwrap().0;
     let from = start + 200_000_000;
     let to = start + 300_000_000;
     let part = events(&live.kept().between(200_000_000, 300_000_000).dat().unwrap());

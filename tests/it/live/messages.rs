@@ -172,7 +172,7 @@ fn a_marker_of_the_page_is_told_when_it_comes_back_with_its_own_time() {
         told.add(live.batch(false));
     }
     let marks = told.of_kind("mark");
-    let start = live.start_ns().unwrap();
+    let start = live.start().unwrap().0;
     let wanted = json!({ "kind": "mark", "name": "seven </script>", "at_ns": START + 7_000_000_000 - start });
     assert_eq!(marks, [&wanted]);
     let texts: Vec<&str> = told.of_kind("error").iter().filter_map(|error| error["text"].as_str()).collect();

@@ -11,6 +11,7 @@ use super::page_format::{
     TYPE_PADDING, TYPE_TIME_EXTEND, TYPE_TIME_STAMP,
 };
 use super::{Endian, PageLayout};
+use crate::clock::Timestamp;
 
 /// Events that the kernel threw away before a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +61,9 @@ pub enum PageFault {
 /// One sub-buffer whose header has been read.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
-    /// The time from which the first record's time delta counts, ns (ticks under `x86-tsc`).
-    pub ts: u64,
+    /// The time from which the first record's time delta counts, in the clock of the kernel's buffer: ns, but
+    /// ticks under `x86-tsc`.
+    pub ts: Timestamp,
     /// The bytes of the page's records.
     pub data: &'a [u8],
     /// Events that were lost before this page.
@@ -74,8 +76,8 @@ pub struct Page<'a> {
 /// One record of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRecord<'a> {
-    /// Time of the event, ns (ticks under `x86-tsc`).
-    pub ts: u64,
+    /// Time of the event in the clock of the kernel's buffer: ns, but ticks under `x86-tsc`.
+    pub ts: Timestamp,
     /// The event, from its `common_type` on. Up to 3 bytes of padding may follow the event's own bytes.
     pub data: &'a [u8],
 }
@@ -83,8 +85,8 @@ pub struct PageRecord<'a> {
 /// Where a record lies inside [`Page::data`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordSpan {
-    /// Time of the event, ns (ticks under `x86-tsc`).
-    pub ts: u64,
+    /// Time of the event in the clock of the kernel's buffer: ns, but ticks under `x86-tsc`.
+    pub ts: Timestamp,
     /// Offset of the first byte.
     pub start: u32,
     /// Offset of the byte behind the last one.
@@ -95,7 +97,7 @@ pub struct RecordSpan {
 #[derive(Debug, Clone)]
 pub struct RecordCursor {
     at: usize,
-    ts: u64,
+    ts: Timestamp,
     fault: Option<PageFault>,
 }
 
@@ -130,14 +132,14 @@ impl PageLayout {
                 .flatten();
             stored.map_or(LostEvents::Unknown, LostEvents::Count)
         });
-        Ok(Page { ts, data: &rest[..has], lost, cut, endian: self.endian })
+        Ok(Page { ts: Timestamp(ts), data: &rest[..has], lost, cut, endian: self.endian })
     }
 }
 
 impl<'a> Page<'a> {
     /// A page without records.
     pub fn empty(endian: Endian) -> Page<'a> {
-        Page { ts: 0, data: &[], lost: None, cut: None, endian }
+        Page { ts: Timestamp::MIN, data: &[], lost: None, cut: None, endian }
     }
 
     /// This page with `fault` as the reason why its records end early.
@@ -220,7 +222,8 @@ impl RecordCursor {
                         continue;
                     }
                     TYPE_TIME_STAMP => {
-                        self.ts = absolute(self.ts, (u64::from(extra) << DELTA_BITS) | u64::from(delta));
+                        let stamp = (u64::from(extra) << DELTA_BITS) | u64::from(delta);
+                        self.ts = absolute(self.ts, stamp);
                         self.at = at + 8;
                         continue;
                     }
@@ -274,13 +277,13 @@ impl RecordCursor {
 
 /// Completes an absolute timestamp of 59 bits with the upper bits of the time before it, as the kernel's
 /// rb_fix_abs_ts does.
-fn absolute(before: u64, stamp: u64) -> u64 {
+fn absolute(before: Timestamp, stamp: u64) -> Timestamp {
     let stamp = stamp & ((1 << ABSOLUTE_TIME_BITS) - 1);
-    let high = before >> ABSOLUTE_TIME_BITS << ABSOLUTE_TIME_BITS;
+    let high = before.0 >> ABSOLUTE_TIME_BITS << ABSOLUTE_TIME_BITS;
     if high == 0 {
-        return stamp;
+        return Timestamp(stamp);
     }
-    let full = high | stamp;
+    let full = Timestamp(high | stamp);
     if full < before { full.wrapping_add(1 << ABSOLUTE_TIME_BITS) } else { full }
 }
 
@@ -341,7 +344,7 @@ mod tests {
             let bytes = m.page(long, 100, 0, &[]);
             let page = PageLayout::usual(endian, long, 4096).page(&bytes).unwrap();
             let mut records = page.records();
-            let got: Vec<_> = records.by_ref().map(|r| (r.ts, r.data.len())).collect();
+            let got: Vec<_> = records.by_ref().map(|r| (r.ts.0, r.data.len())).collect();
             let extended = 110 + 5 + (2 << 27) + 1;
             assert_eq!(got, [(110, 4), (extended, 6), (7 + (1000 << 27), 8)], "{endian:?} {long}");
             assert_eq!(records.fault(), None);
@@ -418,8 +421,9 @@ mod tests {
     #[test]
     fn an_absolute_time_takes_its_upper_bits_from_the_time_before_it() {
         let high = 3 << ABSOLUTE_TIME_BITS;
-        assert_eq!(absolute(5, 9), 9);
-        assert_eq!(absolute(high | 5, 9), high | 9);
-        assert_eq!(absolute(high | 9, 5), (4 << ABSOLUTE_TIME_BITS) | 5);
+        let after = |before, stamp| absolute(Timestamp(before), stamp).0;
+        assert_eq!(after(5, 9), 9);
+        assert_eq!(after(high | 5, 9), high | 9);
+        assert_eq!(after(high | 9, 5), (4 << ABSOLUTE_TIME_BITS) | 5);
     }
 }

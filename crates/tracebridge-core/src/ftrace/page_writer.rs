@@ -8,6 +8,7 @@ use super::page_format::{
     TYPE_TIME_STAMP,
 };
 use super::{Endian, PageLayout};
+use crate::clock::Timestamp;
 
 /// Bytes of a `long` of the machine whose pages an output file has.
 pub const LONG_BYTES: u8 = 8;
@@ -50,8 +51,8 @@ pub struct PageWriter {
     layout: PageLayout,
     /// The page so far, its header included; empty before the page's first record.
     bytes: Vec<u8>,
-    /// Time of the last record, ns.
-    last_ts: u64,
+    /// Time of the last record.
+    last_ts: Timestamp,
     /// Whether events were lost before the page, and the number of lost events where it is known.
     lost: Option<Option<u64>>,
 }
@@ -66,7 +67,7 @@ impl Default for PageWriter {
 impl PageWriter {
     /// Makes a writer of pages of this layout.
     pub fn new(layout: PageLayout) -> PageWriter {
-        PageWriter { layout, bytes: Vec::new(), last_ts: 0, lost: None }
+        PageWriter { layout, bytes: Vec::new(), last_ts: Timestamp::MIN, lost: None }
     }
 
     /// Notes that events were lost before the next record. Ends the page so far and returns it.
@@ -81,8 +82,9 @@ impl PageWriter {
     }
 
     /// Adds a record of at most [`MAX_RECORD_BYTES`]; a page of another layout than an output file's may hold
-    /// less. Returns the page before it where the record starts a new page.
-    pub fn push(&mut self, ts: u64, record: &[u8]) -> Option<Box<[u8]>> {
+    /// less. Returns the page before it where the record starts a new page. All times are in the clock of the
+    /// pages.
+    pub fn push(&mut self, ts: Timestamp, record: &[u8]) -> Option<Box<[u8]>> {
         let words = record.len().div_ceil(4);
         let padded = 4 * words;
         let is_long = padded > MAX_SHORT_BYTES || padded == 0;
@@ -91,12 +93,12 @@ impl PageWriter {
         let room = self.layout.size.saturating_sub(self.layout.commit_size) as usize;
         // A page's time deltas are not negative. A record that is older than the one before it (clocks of two
         // CPUs, a text out of order) therefore starts a new page. So does one that comes 18 years later.
-        let has_delta = ts.checked_sub(self.last_ts).is_some_and(|delta| delta >> MAX_DELTA_BITS == 0);
+        let has_delta = ts.checked_since(self.last_ts).is_some_and(|delta| delta >> MAX_DELTA_BITS == 0);
         let starts_page = end > room || !has_delta;
         let full = (!self.bytes.is_empty() && starts_page).then(|| self.take()).flatten();
         if self.bytes.is_empty() {
             self.bytes.resize(self.layout.data_offset as usize, 0);
-            self.number(0, ts, TIMESTAMP_BYTES);
+            self.number(0, ts.0, TIMESTAMP_BYTES);
             self.last_ts = ts;
         }
         let mut delta = ts - self.last_ts;
@@ -175,7 +177,7 @@ mod tests {
 
     /// (time, first byte of the record) of each record.
     fn read(page: &[u8]) -> Vec<(u64, u8)> {
-        page_layout().page(page).unwrap().records().map(|r| (r.ts, r.data[0])).collect()
+        page_layout().page(page).unwrap().records().map(|r| (r.ts.0, r.data[0])).collect()
     }
 
     /// A generator of pseudo-random numbers that are the same in each run.
@@ -201,7 +203,7 @@ mod tests {
             let page = layout.page(bytes).unwrap();
             items.extend(page.lost.map(Item::Lost));
             let mut records = page.records();
-            items.extend(records.by_ref().map(|r| Item::Record(r.ts, r.data.to_vec())));
+            items.extend(records.by_ref().map(|r| Item::Record(r.ts.0, r.data.to_vec())));
             assert_eq!(records.fault(), None);
         }
         items
@@ -211,8 +213,8 @@ mod tests {
     fn a_record_that_comes_later_than_a_delta_can_tell_starts_a_page() {
         for (later, pages) in [((1 << 59) - 1, 1), (1 << 59, 2), (u64::MAX - 7, 2)] {
             let mut writer = PageWriter::default();
-            assert_eq!(writer.push(7, &[1]), None);
-            let full = writer.push(7 + later, &[2]);
+            assert_eq!(writer.push(Timestamp(7), &[1]), None);
+            let full = writer.push(Timestamp(7 + later), &[2]);
             let written: Vec<_> = full.into_iter().chain(writer.take()).collect();
             assert_eq!(written.len(), pages);
             let records: Vec<_> = written.iter().flat_map(|page| read(page)).collect();
@@ -250,7 +252,7 @@ mod tests {
             let mut pages = Vec::new();
             for item in &items {
                 pages.extend(match item {
-                    Item::Record(ts, data) => page.push(*ts, data),
+                    Item::Record(ts, data) => page.push(Timestamp(*ts), data),
                     Item::Lost(LostEvents::Count(count)) => page.lost(Some(*count)),
                     Item::Lost(LostEvents::Unknown) => page.lost(None),
                 });
@@ -280,13 +282,13 @@ mod tests {
         let mut full = None;
         let mut pushed = 0;
         while full.is_none() {
-            full = page.push(pushed, &[7; 100]);
+            full = page.push(Timestamp(pushed), &[7; 100]);
             pushed += 1;
         }
         assert_eq!(read(&full.unwrap()).len() as u64, pushed - 1);
-        assert!(page.push(3, &[8; 8]).is_some());
+        assert!(page.push(Timestamp(3), &[8; 8]).is_some());
         assert_eq!(read(&page.take().unwrap()), [(3, 8)]);
-        assert!(page.push(9, &[9; MAX_RECORD_BYTES]).is_none());
+        assert!(page.push(Timestamp(9), &[9; MAX_RECORD_BYTES]).is_none());
         assert_eq!(read(&page.take().unwrap()), [(9, 9)]);
         assert!(page.take().is_none());
     }
@@ -294,10 +296,10 @@ mod tests {
     #[test]
     fn a_loss_is_stored_in_the_page_that_follows_it() {
         let mut page = PageWriter::default();
-        page.push(1, &[1; 8]);
+        page.push(Timestamp(1), &[1; 8]);
         assert!(page.lost(Some(5)).is_some());
         assert!(page.lost(Some(2)).is_none());
-        page.push(9, &[2; 8]);
+        page.push(Timestamp(9), &[2; 8]);
         let written = page.take().unwrap();
         // The kernel's own numbers, written out: the length of the records, and bits 31 and 30.
         let commit = u64::from_le_bytes(written[8..16].try_into().unwrap());

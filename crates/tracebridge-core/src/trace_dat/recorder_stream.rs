@@ -7,6 +7,7 @@
 use std::io;
 
 use super::CpuData;
+use crate::clock::Timestamp;
 use crate::ftrace::page_format::{MAX_CPUS, is_sub_buffer_size};
 use crate::ids::Cpu;
 
@@ -116,9 +117,10 @@ pub fn parse_head(payload: &[u8]) -> Option<(HeadInfo, &[u8])> {
     (is_page_size && table_end <= len && extra_end <= len).then_some((info, head))
 }
 
-/// The time in the payload of a [`FrameKind::Round`], ns of the recording's clock. `None` where it is none.
-pub fn parse_round(payload: &[u8]) -> Option<u64> {
-    Some(u64::from_le_bytes(payload.try_into().ok()?))
+/// The time in the payload of a [`FrameKind::Round`], in the clock of the kernel's buffer. `None` where it is
+/// none.
+pub fn parse_round(payload: &[u8]) -> Option<Timestamp> {
+    Some(Timestamp(u64::from_le_bytes(payload.try_into().ok()?)))
 }
 
 /// The reason why a stream, or the rest of a stream, cannot be read.
@@ -404,7 +406,7 @@ mod tests {
         let without = dat(&stream(&[pages, pages, end]));
         assert_eq!(without.0, None);
         assert_eq!(dat(&stream(&[round, pages, round, pages, round, end])), without);
-        assert_eq!(parse_round(&time), Some(70_000_000_000));
+        assert_eq!(parse_round(&time), Some(Timestamp(70_000_000_000)));
         for payload in [&time[..7], &[0; 9], &[]] {
             let cut = dat(&stream(&[pages, pages, (FrameKind::Round, 0, payload), end]));
             assert_eq!(cut.0, Some(StreamFault::RoundWithoutTime));

@@ -29,6 +29,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
 
 use super::RecordError;
+use crate::clock::Timestamp;
 use crate::ids::Cpu;
 use crate::output_file::{Readers, create_beside, dir_of};
 use crate::trace_dat::{CpuData, DatHead, HeadParts, RecorderInfo, Settle, Slot, write_v7};
@@ -62,9 +63,9 @@ pub(crate) trait RecordingOutput {
     fn pages(&mut self, cpu: Cpu, pages: &[u8]) -> Result<(), RecordError>;
     /// Says that [`RecordingOutput::round`] will follow the pages of each round. A file does not care.
     fn begin_live(&mut self) {}
-    /// Tells that every event before this time, ns of the recording's clock, has been handed over. A file has
+    /// Tells that every event before this time of the recording's clock has been handed over. A file has
     /// no place for that.
-    fn round(&mut self, _complete_ns: u64) -> Result<(), RecordError> {
+    fn round(&mut self, _complete: Timestamp) -> Result<(), RecordError> {
         Ok(())
     }
     /// Completes what an earlier call has left undone with [`RecordError::Stalled`]: the reader of a stream

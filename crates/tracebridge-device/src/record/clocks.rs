@@ -3,7 +3,7 @@
 use nix::time::{ClockId, clock_gettime};
 
 use super::Tracefs;
-use crate::clock::{Clock, Snapshot, Snapshots};
+use crate::clock::{Clock, Snapshot, Snapshots, Timestamp};
 use crate::counter;
 
 /// Snapshots kept of one recording. When the list is full, every second snapshot is dropped.
@@ -16,22 +16,24 @@ pub(super) fn posix_ns(clock: ClockId) -> u64 {
 
 /// The `now ts` of CPU 0's `stats`: the ftrace clock in ns, with the kernel's resolution of 1 µs. `None`
 /// under a trace clock that does not count time (the kernel then prints a plain number).
-pub(super) fn now_ts(tracefs: &Tracefs) -> Option<u64> {
+pub(super) fn now_ts(tracefs: &Tracefs) -> Option<Timestamp> {
     let stats = tracefs.read("per_cpu/cpu0/stats").ok()?;
     let text = stats.lines().find_map(|l| l.strip_prefix("now ts:"))?.trim();
     let (seconds, micros) = text.split_once('.')?;
-    Some(seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)? + micros.parse::<u64>().ok()? * 1000)
+    let ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)? + micros.parse::<u64>().ok()? * 1000;
+    Some(Timestamp(ns))
 }
 
-/// The time of the trace clock `clock`, ns, at most a microsecond late. `None` under a trace clock that does
+/// The time of the trace clock `clock`, at most a microsecond late. `None` under a trace clock that does
 /// not count time.
-pub(super) fn now(tracefs: &Tracefs, clock: Option<Clock>) -> Option<u64> {
-    match clock {
-        Some(Clock::Boottime) => Some(posix_ns(ClockId::CLOCK_BOOTTIME)),
-        Some(Clock::Monotonic) => Some(posix_ns(ClockId::CLOCK_MONOTONIC)),
-        Some(Clock::MonotonicRaw) => Some(posix_ns(ClockId::CLOCK_MONOTONIC_RAW)),
-        _ => now_ts(tracefs),
-    }
+pub(super) fn now(tracefs: &Tracefs, clock: Option<Clock>) -> Option<Timestamp> {
+    let posix = match clock {
+        Some(Clock::Boottime) => ClockId::CLOCK_BOOTTIME,
+        Some(Clock::Monotonic) => ClockId::CLOCK_MONOTONIC,
+        Some(Clock::MonotonicRaw) => ClockId::CLOCK_MONOTONIC_RAW,
+        _ => return now_ts(tracefs),
+    };
+    Some(Timestamp(posix_ns(posix)))
 }
 
 /// Attempts to read each clock. The shortest attempt is kept: longer ones were preempted or missed the cache.
@@ -88,7 +90,7 @@ pub(crate) fn snapshot(tracefs: &Tracefs) -> Snapshot {
     // The ftrace clock is read last: reading it means opening a file, and its resolution is only 1 µs.
     let ftrace = now_ts(tracefs).map(|ts| {
         let late = posix_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(monotonic);
-        ts.saturating_sub(late)
+        ts.saturating_sub(late).0
     });
     Snapshot {
         realtime,

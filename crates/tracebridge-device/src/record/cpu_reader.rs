@@ -25,6 +25,7 @@ use nix::libc;
 
 use super::capture::RecordingOutput;
 use super::{RecordError, Tracefs};
+use crate::clock::Timestamp;
 use crate::ftrace::{LostEvents, PageLayout};
 use crate::ids::Cpu;
 
@@ -96,9 +97,9 @@ pub(crate) enum ReadLimit {
     HalfFullPage { max_bytes: u64 },
     /// After about this many bytes, or when the buffer is empty.
     Bytes(u64),
-    /// After the first page with an event of this time (ns of the recording's clock) or a later one, or when
-    /// the buffer is empty: every earlier event has been read then.
-    Time(u64),
+    /// After the first page with an event of this time (of the recording's clock) or a later one, or when the
+    /// buffer is empty: every earlier event has been read then.
+    Time(Timestamp),
     /// When the buffer is empty, its last partial page included.
     Empty,
 }
@@ -197,8 +198,8 @@ impl CpuReaders {
 struct ReadPage {
     /// Bytes of events in the page.
     used: usize,
-    /// The time of its last event, ns of the recording's clock.
-    last_ts: u64,
+    /// The time of its last event, in the recording's clock.
+    last_ts: Timestamp,
 }
 
 impl CpuReader {
@@ -238,7 +239,7 @@ impl CpuReader {
             self.count.missed += if let LostEvents::Count(count) = lost { count } else { 0 };
         }
         // The kernel counts what all readers have read. Only this count shows that another program reads too.
-        let mut last_ts = 0;
+        let mut last_ts = Timestamp::MIN;
         for record in page.records() {
             self.count.events += 1;
             last_ts = record.ts;

@@ -18,7 +18,7 @@ use super::stream_output::StreamOutput;
 use super::tracefs_config::AppliedConfig;
 use super::{RecordError, SettingsGuard, Tracefs, clocks, event_cost, machine_facts};
 use crate::android::Properties;
-use crate::clock::{Clock, Snapshots};
+use crate::clock::{Clock, Snapshots, Timestamp};
 use crate::ftrace::PageLayout;
 use crate::ids::{Cpu, Pid};
 use crate::step_log::print_step;
@@ -50,8 +50,8 @@ pub(super) struct RecordingSession {
     rings: Option<Rings>,
     /// The entry of the table of CPUs with the markers of rings.
     ring_cpu: Cpu,
-    /// The time up to which the last round of a live recording is complete, ns of the recording's clock.
-    round_ns: u64,
+    /// The time up to which the last round of a live recording is complete, in the recording's clock.
+    complete: Timestamp,
     layout: PageLayout,
     path: PathBuf,
     slots: HeadSlots,
@@ -125,7 +125,7 @@ impl RecordingSession {
             facts,
             rings: None,
             ring_cpu: Cpu(table_len as u32),
-            round_ns: 0,
+            complete: Timestamp::MIN,
             layout,
             path: target.path.clone(),
             slots,
@@ -183,8 +183,8 @@ impl RecordingSession {
             None => None,
         };
         let complete = in_rings.map_or(now, |in_rings| now.map(|now| now.min(in_rings)));
-        self.round_ns = self.round_ns.max(complete.unwrap_or(0));
-        self.output.round(self.round_ns)?;
+        self.complete = self.complete.max(complete.unwrap_or_default());
+        self.output.round(self.complete)?;
         Ok(moved)
     }
 

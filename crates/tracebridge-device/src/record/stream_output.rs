@@ -12,6 +12,7 @@ use std::rc::Rc;
 use super::RecordError;
 use super::capture::{FinalState, FinishedOutput, RecordingOutput};
 use super::interruptible_writer::{InterruptibleWriter, WriteTimeout};
+use crate::clock::Timestamp;
 use crate::ids::Cpu;
 use crate::trace_dat::recorder_stream::{FrameKind, HeadInfo, MAGIC, frame_head};
 use crate::trace_dat::{DatHead, RecorderInfo, Slot};
@@ -150,8 +151,8 @@ impl RecordingOutput for StreamOutput {
         self.is_gathering = true;
     }
 
-    fn round(&mut self, complete_ns: u64) -> Result<(), RecordError> {
-        let time = complete_ns.to_le_bytes();
+    fn round(&mut self, complete: Timestamp) -> Result<(), RecordError> {
+        let time = complete.0.to_le_bytes();
         self.rest.extend(frame_head(FrameKind::Round, Cpu(0), time.len()));
         self.rest.extend(time);
         self.resume()

@@ -16,7 +16,7 @@ struct Events(Vec<(u32, u64, i32, String)>);
 impl Sink for Events {
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let bytes = format!("{} {:?}", kind.name, event.payload);
-        self.0.push((event.cpu.0, event.ts, event.tid.0, bytes));
+        self.0.push((event.cpu.0, event.ts.0, event.tid.0, bytes));
         Ok(())
     }
 }
@@ -60,7 +60,7 @@ fn times(stream: &[u8]) -> Vec<Result<u64, u64>> {
         rest = behind;
         match kind {
             FrameKind::Pages => times.push(Ok(DatParts::page_ts(payload))),
-            FrameKind::Round => times.push(Err(parse_round(payload).unwrap())),
+            FrameKind::Round => times.push(Err(parse_round(payload).unwrap().0)),
             _ => {}
         }
     }
@@ -144,7 +144,7 @@ fn a_page_is_sent_when_it_is_known_to_be_written() {
     let all = pages(&mut followed);
     let last_of = |cpu: usize| {
         let page = followed.layout.page(&parts.cpus[cpu][0]).unwrap();
-        page.records().last().unwrap().ts
+        page.records().last().unwrap().ts.0
     };
     let last = last_of(0).max(last_of(1));
     assert_eq!(all, [Ok(DatParts::page_ts(&parts.cpus[1][0])), Err(last + 1)]);

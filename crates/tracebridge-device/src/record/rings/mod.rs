@@ -20,7 +20,7 @@ use times::RingTimes;
 
 use super::capture::RecordingOutput;
 use super::{RecordError, Tracefs};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::ftrace::PageLayout;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::markers::MAX_LEN;
@@ -217,11 +217,11 @@ impl Rings {
     }
 
     /// Stores what a live recording is to show, also pages that are not full. Returns the time before which
-    /// every marker is stored, ns of the recording's clock; `None` while no program has a ring.
+    /// every marker is stored, in the recording's clock; `None` while no program has a ring.
     pub(super) fn live_round(
         &mut self,
         output: &mut dyn RecordingOutput,
-    ) -> Result<Option<u64>, RecordError> {
+    ) -> Result<Option<Timestamp>, RecordError> {
         if self.programs.is_empty() {
             return Ok(None);
         }

@@ -2,6 +2,7 @@
 //! capture shows `print` events of the threads that wrote them. Markers that were read wait here for markers
 //! of other threads that are older.
 
+use crate::clock::Timestamp;
 use crate::ftrace::page_writer::PageWriter;
 use crate::ftrace::{CommonFields, Endian, EventFormat, FieldSlot, PageLayout, builtin_formats};
 use crate::ids::{Cpu, Tid};
@@ -91,8 +92,8 @@ pub(super) struct MarkerPages {
     start: usize,
     /// Bytes of full pages in `batch`.
     filled: usize,
-    /// Time of the last marker, ns.
-    pub(super) last_ts: u64,
+    /// Time of the last marker, in the recording's clock.
+    pub(super) last_ts: Timestamp,
     /// Markers that were stored.
     pub(super) events: u64,
 }
@@ -159,7 +160,7 @@ impl MarkerPages {
             batch,
             start,
             filled: 0,
-            last_ts: 0,
+            last_ts: Timestamp::MIN,
             events: 0,
         }
     }
@@ -168,7 +169,7 @@ impl MarkerPages {
     /// reader, however it sorts, keeps their order: a counter of 19 MHz ticks every 52 ns.
     pub(super) fn push(
         &mut self,
-        ts: u64,
+        ts: Timestamp,
         tid: Tid,
         text: &[u8],
         output: &mut dyn RecordingOutput,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use nix::time::ClockId;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::counter;
 use crate::markers::internals::ring::Stamp;
 use crate::record::Tracefs;
@@ -21,8 +21,8 @@ const ATTEMPTS: usize = 5;
 pub(super) struct RingTimes {
     pub(super) stamp: Stamp,
     source: TraceTime,
-    /// Readings of the stamp's clock and of the recording's, ns, oldest first.
-    readings: VecDeque<(u64, u64)>,
+    /// Readings of the stamp's clock, in its own unit, and of the recording's, oldest first.
+    readings: VecDeque<(u64, Timestamp)>,
     /// The last reading of `CLOCK_BOOTTIME`, ns, and of the stamp's clock.
     boottime: (u64, u64),
 }
@@ -74,12 +74,12 @@ impl TraceTime {
         })
     }
 
-    fn now(self) -> u64 {
-        match self {
+    fn now(self) -> Timestamp {
+        Timestamp(match self {
             TraceTime::Posix(id) => posix_ns(id),
             TraceTime::Counter => counter::ticks().unwrap_or(0),
             TraceTime::Distance(ns) => posix_ns(ClockId::CLOCK_MONOTONIC_RAW).wrapping_add_signed(ns),
-        }
+        })
     }
 }
 
@@ -90,7 +90,7 @@ fn distance(tracefs: &Tracefs) -> Option<i64> {
         let now = now_ts(tracefs)?;
         let took = posix_ns(ClockId::CLOCK_MONOTONIC_RAW) - before;
         // The kernel cuts the time to µs: on average half a one.
-        Some((took, (now + 500).wrapping_sub(before + took / 2).cast_signed()))
+        Some((took, (now.0 + 500).wrapping_sub(before + took / 2).cast_signed()))
     };
     (0..ATTEMPTS).filter_map(|_| once()).min_by_key(|(took, _)| *took).map(|(_, distance)| distance)
 }
@@ -142,7 +142,7 @@ impl RingTimes {
         stamp
     }
 
-    fn add(&mut self, stamp: u64, time: u64) {
+    fn add(&mut self, stamp: u64, time: Timestamp) {
         // A clock that was set back, or stood still, gives no line to convert by.
         if self.readings.back().is_some_and(|last| stamp <= last.0 || time < last.1) {
             return;
@@ -153,19 +153,20 @@ impl RingTimes {
         self.readings.push_back((stamp, time));
     }
 
-    /// The time in the recording's clock, ns, of a reading of the stamp's clock: on the line through the
+    /// The time in the recording's clock of a reading of the stamp's clock: on the line through the
     /// readings around it, or through the nearest two.
-    pub(super) fn convert(&self, stamp: u64) -> u64 {
+    pub(super) fn convert(&self, stamp: u64) -> Timestamp {
         let readings = &self.readings;
         let after = readings.partition_point(|(reading, _)| *reading <= stamp);
         let first = after.saturating_sub(1).min(readings.len().saturating_sub(2));
         match (readings.get(first), readings.get(first + 1)) {
             (Some((s0, t0)), Some((s1, t1))) => {
-                let share = (i128::from(stamp) - i128::from(*s0)) * i128::from(t1 - t0) / i128::from(s1 - s0);
-                u64::try_from(i128::from(*t0) + share).unwrap_or(0)
+                let share =
+                    (i128::from(stamp) - i128::from(*s0)) * i128::from(*t1 - *t0) / i128::from(s1 - s0);
+                Timestamp(u64::try_from(i128::from(t0.0) + share).unwrap_or(0))
             }
             (Some((_, time)), None) => *time,
-            _ => 0,
+            _ => Timestamp::MIN,
         }
     }
 }
@@ -191,16 +192,16 @@ mod tests {
         let mut times = RingTimes {
             stamp: Stamp::Counter,
             source: TraceTime::Counter,
-            readings: VecDeque::from([(1_000, 50_000)]),
+            readings: VecDeque::from([(1_000, Timestamp(50_000))]),
             boottime: (0, 0),
         };
-        assert_eq!(times.convert(5), 50_000);
-        times.add(2_000, 60_000);
-        times.add(4_000, 90_000);
+        assert_eq!(times.convert(5), Timestamp(50_000));
+        times.add(2_000, Timestamp(60_000));
+        times.add(4_000, Timestamp(90_000));
         // Neither a reading of the same moment nor an older one makes a line.
-        times.add(4_000, 95_000);
-        times.add(3_000, 99_000);
-        let of = |stamps: &[u64]| stamps.iter().map(|s| times.convert(*s)).collect::<Vec<_>>();
+        times.add(4_000, Timestamp(95_000));
+        times.add(3_000, Timestamp(99_000));
+        let of = |stamps: &[u64]| stamps.iter().map(|s| times.convert(*s).0).collect::<Vec<_>>();
         assert_eq!(of(&[1_000, 1_500, 2_000, 3_000, 4_000]), [50_000, 55_000, 60_000, 75_000, 90_000]);
         assert_eq!(of(&[0, 900, 4_010]), [40_000, 49_000, 90_150]);
     }
