@@ -171,6 +171,55 @@ fn tuple_parameters(text: &str) -> Vec<usize> {
     words(&code, "fn").filter(has_tuple).collect()
 }
 
+/// The names under which a declaration of the library is a point in time, and so are those that end in `_ts`.
+const POINTS: [&str; 2] = ["ts", "deadline"];
+
+/// The names under which it is one in the rooms of [`TIMELINE_ROOMS`]. Elsewhere such a name may be an offset
+/// or an address.
+const POINTS_OF_TIMELINE: [&str; 9] =
+    ["since", "until", "begun", "begin", "start", "end", "from", "to", "now"];
+
+/// The rooms of the host that work on a timeline.
+const TIMELINE_ROOMS: [&str; 9] =
+    ["timeline", "tracks", "measure", "why", "export", "live", "desk", "inspect", "tables"];
+
+#[test]
+fn points_in_time_have_their_type() {
+    let rule = "a point in time is a Timestamp, and a length of time says its unit in its name";
+    assert_none(rule, is_library, bare_points);
+    assert_none(rule, is_of_timeline, bare_points_of_timeline);
+}
+
+fn is_of_timeline(path: &Path) -> bool {
+    is_library(path) && TIMELINE_ROOMS.iter().any(|room| path.starts_with(Path::new("src").join(room)))
+}
+
+/// The places of declarations with a name of [`POINTS`] whose type is a number.
+fn bare_points(text: &str) -> Vec<usize> {
+    numbers_named(text, |name| POINTS.contains(&name) || name.ends_with("_ts"))
+}
+
+/// The places of declarations with a name of [`POINTS_OF_TIMELINE`] whose type is a number.
+fn bare_points_of_timeline(text: &str) -> Vec<usize> {
+    numbers_named(text, |name| POINTS_OF_TIMELINE.contains(&name))
+}
+
+/// The places of fields, parameters and values that are declared as `u64`, or as something of which that is
+/// the first part, under a name that `is_meant`.
+fn numbers_named(text: &str, is_meant: impl Fn(&str) -> bool) -> Vec<usize> {
+    let code = code_of(text);
+    let code = without_unit_tests(&code);
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let is_declared = |at: &usize| {
+        // Types of which it is a part stand before it: `Option<`, `&[(`.
+        let outer = |letter: char| is_part(letter) || "<([& ".contains(letter);
+        let Some(before) = code[..*at].trim_end_matches(outer).strip_suffix(':') else { return false };
+        let name = &before[before.trim_end_matches(is_part).len()..];
+        !code[*at..].starts_with("u64::") && is_meant(name)
+    };
+    words(code, "u64").filter(is_declared).collect()
+}
+
 #[test]
 fn errors_of_the_library_are_types() {
     assert_none("an enum says which error it is", is_library, text_errors);
@@ -322,6 +371,18 @@ fn h(list: &[(u8, u8)], unit: (), f: fn(u8, u8)) -> (u8, u8) {}
 fn i((a, b): (u8, u8)) {}
 fn j() { |(a, b): (u8, u8)| a }";
         assert_eq!(lines(tuple_parameters, text), [1, 2, 4]);
+    }
+
+    #[test]
+    fn points_that_are_numbers_are_found_and_lengths_are_not() {
+        let text = "struct A { pub ts: u64, last_ts: Option<u64>, until: u64 }
+fn f(ts: &[(u64, Tid)], ts_ns: u64, counts: u64) {}
+fn g(ts: Timestamp, ns: u64) -> u64 { A { ts: u64::MAX, ..a } }
+// ts: u64
+#[cfg(test)]
+mod tests { fn h(ts: u64) {} }";
+        assert_eq!(lines(bare_points, text), [1, 1, 2]);
+        assert_eq!(lines(bare_points_of_timeline, text), [1]);
     }
 
     #[test]
