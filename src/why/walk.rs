@@ -105,6 +105,14 @@ struct ThreadStretch {
     hops: usize,
 }
 
+/// A thread that ran on a CPU, and the part of its time that is being split.
+#[derive(Debug, Clone, Copy)]
+struct RunAt<'m> {
+    part: ThreadStretch,
+    thread: &'m ThreadHistory,
+    cpu: Cpu,
+}
+
 /// A stretch of a thread's time that has one cause, or in which another thread's time is the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stretch {
@@ -203,7 +211,7 @@ impl<'m> CauseWalk<'m> {
                     let is_recorded = next.is_some_and(|next| next.since == end);
                     let cost = if is_recorded { self.model.costs().switch_ns } else { 0 };
                     let recording = end - cost.min(end - begin);
-                    self.running(part, thread, change.cpu(), begin, recording);
+                    self.running(RunAt { part, thread, cpu: change.cpu() }, begin, recording);
                     self.leaf(part, Cause::Tracing, SubjectId::Text(SWITCHES), recording, end);
                 }
                 SchedState::Runnable | SchedState::Preempted => {
@@ -362,36 +370,24 @@ impl<'m> CauseWalk<'m> {
         idle.map(|(number, _)| *number)
     }
 
-    /// The thread ran on `cpu`: interrupts, and what its markers and methods say.
-    fn running(
-        &mut self,
-        part: ThreadStretch,
-        thread: &'m ThreadHistory,
-        cpu: Cpu,
-        from: Timestamp,
-        to: Timestamp,
-    ) {
+    /// The thread ran: interrupts, and what its markers and methods say.
+    fn running(&mut self, run: RunAt<'m>, from: Timestamp, to: Timestamp) {
+        let RunAt { part, cpu, .. } = run;
         let model = self.model;
         let mut at = from;
         let interrupts = model.cpus.get(&cpu).into_iter().flat_map(|cpu| cpu.interrupts_within(from, to));
         for interrupt in interrupts {
             let begin = interrupt.start.clamp(at, to);
             let end = interrupt.end.clamp(at, to);
-            self.own_code(part, thread, cpu, at, begin);
+            self.own_code(run, at, begin);
             self.leaf(part, Cause::Interrupt, SubjectId::Name(interrupt.name), begin, end);
             at = end;
         }
-        self.own_code(part, thread, cpu, at, to);
+        self.own_code(run, at, to);
     }
 
-    fn own_code(
-        &mut self,
-        part: ThreadStretch,
-        thread: &'m ThreadHistory,
-        cpu: Cpu,
-        from: Timestamp,
-        to: Timestamp,
-    ) {
+    fn own_code(&mut self, run: RunAt<'m>, from: Timestamp, to: Timestamp) {
+        let RunAt { part, thread, .. } = run;
         let model = self.model;
         if from >= to {
             return;
@@ -403,19 +399,13 @@ impl<'m> CauseWalk<'m> {
             return self.leaf(part, Cause::Tracing, SubjectId::Thread(part.tid), from, to);
         }
         thread.reclaims.parts(from, to, |begin, end, reclaim| match reclaim {
-            Some(_) => self.on_cpu(part, Cause::Reclaim, SubjectId::None, cpu, begin, end),
-            None => self.in_slices(part, thread, cpu, begin, end),
+            Some(_) => self.on_cpu(run, Cause::Reclaim, SubjectId::None, begin, end),
+            None => self.in_slices(run, begin, end),
         });
     }
 
-    fn in_slices(
-        &mut self,
-        part: ThreadStretch,
-        thread: &'m ThreadHistory,
-        cpu: Cpu,
-        from: Timestamp,
-        to: Timestamp,
-    ) {
+    fn in_slices(&mut self, run: RunAt<'m>, from: Timestamp, to: Timestamp) {
+        let RunAt { part, thread, .. } = run;
         let model = self.model;
         let marker_ns = model.costs().marker_ns;
         thread.slices.parts(from, to, |begin, end, slice| {
@@ -427,16 +417,16 @@ impl<'m> CauseWalk<'m> {
             let found = around.map(|slice| (slice.name, running_marker(model.names.text(slice.name))));
             let marked = found.into_iter().find_map(|(name, cause)| cause.map(|cause| (cause, name)));
             if let Some((cause, name)) = marked {
-                return self.on_cpu(part, cause, SubjectId::Name(name), cpu, begin, end);
+                return self.on_cpu(run, cause, SubjectId::Name(name), begin, end);
             }
             if self.stretches.is_some() {
-                return self.on_cpu(part, Cause::Running, SubjectId::None, cpu, begin, end);
+                return self.on_cpu(run, Cause::Running, SubjectId::None, begin, end);
             }
             let in_slice = slice.map_or(SubjectId::None, |slice| SubjectId::Name(slice.name));
             if thread.calls.list.is_empty() {
                 return thread.sampled_parts(begin, end, |begin, end, sampled| {
                     let subject = sampled.map_or(in_slice, SubjectId::Name);
-                    self.on_cpu(part, Cause::Running, subject, cpu, begin, end);
+                    self.on_cpu(run, Cause::Running, subject, begin, end);
                     if sampled.is_some() && begin < end {
                         self.count_sample(part, subject);
                     }
@@ -444,22 +434,15 @@ impl<'m> CauseWalk<'m> {
             }
             thread.calls.parts(begin, end, |begin, end, call| {
                 let subject = call.map_or(in_slice, |call| SubjectId::Name(call.name));
-                self.on_cpu(part, Cause::Running, subject, cpu, begin, end);
+                self.on_cpu(run, Cause::Running, subject, begin, end);
             });
         });
     }
 
     /// The thread ran. What it would not have taken on the fastest CPU at its highest frequency is a cause of
     /// its own: the end of each stretch of one frequency.
-    fn on_cpu(
-        &mut self,
-        part: ThreadStretch,
-        cause: Cause,
-        subject: SubjectId,
-        cpu: Cpu,
-        from: Timestamp,
-        to: Timestamp,
-    ) {
+    fn on_cpu(&mut self, run: RunAt<'_>, cause: Cause, subject: SubjectId, from: Timestamp, to: Timestamp) {
+        let RunAt { part, cpu, .. } = run;
         let speeds = &self.model.speeds;
         let rates = self.model.cpus.get(&cpu).map(|cpu| &cpu.frequencies);
         let Some((rates, highest)) = rates.zip(speeds.highest()) else {
