@@ -57,7 +57,7 @@ impl ContentCounter {
     #[inline]
     pub(super) fn event(&mut self, event: &Event<'_>, kind: &EventType, counted: CountedType) {
         self.events += 1;
-        self.below_microsecond += u64::from(!event.ts.0.is_multiple_of(1000));
+        self.below_microsecond += u64::from(event.ts.is_finer_than_us());
         self.with_flags += u64::from(event.flags != 0);
         self.with_preempt_count += u64::from(event.preempt_count != 0);
         self.wakeups += u64::from(counted.is_wakeup);
@@ -81,7 +81,7 @@ impl ContentCounter {
     /// Counts the calls that begin with these edges of a thread, whose id is `tid` where it is known, and the
     /// times of the edges.
     pub(super) fn edges(&mut self, tid: Option<Tid>, edges: &[Edge]) {
-        let below = edges.iter().filter(|edge| !edge.ts.0.is_multiple_of(1000));
+        let below = edges.iter().filter(|edge| edge.ts.is_finer_than_us());
         self.below_microsecond += below.count() as u64;
         let enters = edges.iter().filter(|edge| edge.kind == EdgeKind::Enter);
         self.method_cpu_times += enters.clone().filter(|edge| edge.cpu.is_some()).count() as u64;

@@ -60,7 +60,7 @@ impl DuplicateFilter {
         self.take(own_key, 0)
             || self.take(own_key, 1)
             || (micros > 0
-                && event.ts.0.is_multiple_of(1_000)
+                && !event.ts.is_finer_than_us()
                 && self.take(key(micros - 1, event, event_type), 1))
     }
 

@@ -181,7 +181,7 @@ impl EdgePusher<'_, '_, '_> {
         }
         let enters = record.action == Action::Enter;
         thread.batch.push(Edge { kind: if enters { EdgeKind::Enter } else { EdgeKind::Exit }, ..edge });
-        self.finer += u64::from(is_finer(ts));
+        self.finer += u64::from(ts.is_finer_than_us());
         self.counts.enters += u64::from(enters);
         let is_named = self.named.get(record.method as usize).is_none_or(|named| *named);
         if !is_named && enters {
@@ -208,7 +208,7 @@ impl EdgePusher<'_, '_, '_> {
         for method in thread.open.methods()[depth..].iter().rev() {
             let method = MethodId(self.next_ids.method + *method as u32);
             thread.batch.push(Edge { method, kind: EdgeKind::Exit, ..thread.last });
-            self.finer += u64::from(is_finer(thread.last.ts));
+            self.finer += u64::from(thread.last.ts.is_finer_than_us());
         }
         thread.open.depth = depth;
     }
@@ -272,12 +272,6 @@ impl EdgePusher<'_, '_, '_> {
         self.end_calls(index, 0);
         if self.threads[index as usize].batch.is_empty() { Ok(()) } else { self.flush(index) }
     }
-}
-
-/// Whether a time is not a whole number of µs.
-#[inline(always)]
-fn is_finer(ts: Timestamp) -> bool {
-    !ts.0.is_multiple_of(1_000)
 }
 
 #[cfg(test)]

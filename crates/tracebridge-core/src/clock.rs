@@ -50,6 +50,12 @@ impl Timestamp {
         self.0.wrapping_sub(other.0).cast_signed()
     }
 
+    /// Whether it is not a whole number of µs, so that a format whose times are in µs cannot hold it.
+    #[inline]
+    pub const fn is_finer_than_us(self) -> bool {
+        !self.0.is_multiple_of(1_000)
+    }
+
     /// The point in the middle between the two; the earlier one of two such points.
     #[inline]
     pub const fn midpoint(self, other: Timestamp) -> Timestamp {
@@ -347,6 +353,10 @@ mod tests {
         assert_eq!((Timestamp::MAX.wrapping_add(6), late.wrapping_add_signed(-9)), (early, Timestamp::MAX));
         assert_eq!((late.checked_add_signed(-3), late.checked_add_signed(-9)), (Some(early), None));
         assert_eq!(late.saturating_add_signed(-9), Timestamp::MIN);
+        assert_eq!(
+            [0, 999, 1_000, 1_001].map(|ns| Timestamp(ns).is_finer_than_us()),
+            [false, true, false, true]
+        );
     }
 
     #[test]
