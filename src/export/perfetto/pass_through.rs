@@ -36,9 +36,9 @@ use crate::formats::perfetto::fields::{
     thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor, track_event,
     track_event_defaults,
 };
-use crate::formats::perfetto::packets::decompress;
 use crate::formats::perfetto::scan::TraceScan;
 use crate::formats::perfetto::trace_packets::packets;
+use crate::formats::perfetto::trace_streams::decompress;
 use crate::formats::perfetto::wire::read::{WireValue, fields, last_value};
 use crate::formats::perfetto::wire::write::{bytes, string, uint};
 use crate::formats::unpack_budget::UnpackBudget;

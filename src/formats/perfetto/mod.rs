@@ -23,6 +23,7 @@ mod sequence_packet;
 mod stack_samples;
 pub mod trace_config;
 pub(crate) mod trace_packets;
+pub(crate) mod trace_streams;
 mod track_clocks;
 mod track_event_order;
 #[cfg(test)]

@@ -1,12 +1,10 @@
-//! The first pass over a trace: decompresses packets and collects the clocks and names that the events depend
-//! on.
+//! The first pass over the packets of a trace: collects the clocks and names that the events depend on.
 //!
 //! Packets may come in any order. So the clock, the clock snapshots and the names of threads must be known
 //! before the first event is pushed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{self, Write};
-use std::ops::Range;
+use std::io;
 
 use super::bundle::{self, IndexedBundle, Outline};
 use super::counter_packets::is_counters;
@@ -17,174 +15,17 @@ use super::fields::{
     trace_packet_defaults, track_descriptor,
 };
 use super::packet_types::{self, PacketTypes};
-use super::trace_packets::{PlacedPacket, packets};
+use super::trace_packets::PlacedPacket;
+use super::trace_streams::{StreamPlace, TraceStreams};
 use super::track_clocks::{FIRST_CUSTOM_CLOCK, machine_clock};
 use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, tag};
 use crate::art::ALWAYS_ON_MAGIC;
 use crate::clock::{Clock, Snapshot, Snapshots};
-use crate::formats::spill::{FileBytes, RELEASE_BYTES, Release, SpillWriter};
-use crate::formats::unpack_budget::{self, UnpackBudget};
+use crate::formats::spill::RELEASE_BYTES;
 use crate::formats::{Damage, Package, ProcessInfo, ReadReport, Sink, ThreadInfo};
 use crate::ids::{Cpu, Pid, Tid};
 use crate::progress::{self, Pass};
-
-/// Unpacks the field `number` of a packet to `out`, within the budget. Returns `None` if that field does not
-/// hold compressed packets.
-pub(crate) fn decompress(
-    number: u32,
-    body: &[u8],
-    budget: &UnpackBudget,
-    out: &mut impl Write,
-) -> Option<io::Result<()>> {
-    match number {
-        trace_packet::COMPRESSED_PACKETS => {
-            Some(budget.read_to_end(flate2::read::ZlibDecoder::new(body), out))
-        }
-        trace_packet::ZSTD_COMPRESSED_PACKETS => {
-            Some(zstd::stream::read::Decoder::new(body).and_then(|decoder| budget.read_to_end(decoder, out)))
-        }
-        _ => None,
-    }
-}
-
-/// Describes the damage of a compressed packet that could not be unpacked wholly. `None` if all that there is
-/// to say of the limit has been said: `is_over_limit` remembers that.
-pub(super) fn unpack_damage(error: &io::Error, offset: u64, is_over_limit: &mut bool) -> Option<Damage> {
-    let what = if !unpack_budget::is_over_limit(error) {
-        format!("the compressed packets can be unpacked in part only: {error}")
-    } else if std::mem::replace(is_over_limit, true) {
-        return None;
-    } else {
-        format!("the file {error}; its compressed packets from here on are not read")
-    };
-    Some(Damage { offset, what })
-}
-
-/// The packets of a trace: those of its file, and behind them those that were unpacked of compressed packets.
-pub(super) struct TraceStreams<'a> {
-    file: &'a [u8],
-    /// The owner of the file's bytes.
-    release: Option<&'a dyn Release>,
-    unpacked: FileBytes,
-    /// Where the packets of each compressed packet lie in `unpacked`.
-    parts: Vec<Range<usize>>,
-}
-
-/// Where a text lies in the bytes of a trace: in the file or, with stream 1, in what was unpacked.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct StreamPlace {
-    pub(super) stream: usize,
-    pub(super) offset: usize,
-}
-
-impl<'a> TraceStreams<'a> {
-    /// A file of which nothing was unpacked.
-    #[cfg(test)]
-    pub(super) fn of_file(file: &'a [u8]) -> TraceStreams<'a> {
-        TraceStreams { file, release: None, unpacked: FileBytes::Owned(Vec::new()), parts: Vec::new() }
-    }
-
-    /// All packets. Memory of those that were read is released, as [`TraceStreams::release`] does.
-    pub(super) fn packets(&self) -> impl Iterator<Item = PlacedPacket<'_>> {
-        let mut read = 0;
-        let all = packets(self.file).chain(self.unpacked_parts().flat_map(packets));
-        all.inspect(move |packet| {
-            read += packet.range.len();
-            if read >= RELEASE_BYTES {
-                read = 0;
-                self.release();
-            }
-        })
-    }
-
-    /// The packets of each compressed packet.
-    fn unpacked_parts(&self) -> impl Iterator<Item = &[u8]> {
-        self.parts.iter().map(|part| &self.unpacked[part.clone()])
-    }
-
-    /// The bytes of all packets.
-    pub(super) fn byte_len(&self) -> u64 {
-        (self.file.len() + self.unpacked.len()) as u64
-    }
-
-    /// The bytes of a [`StreamPlace::stream`].
-    pub(super) fn stream(&self, number: usize) -> &[u8] {
-        if number == 0 { self.file } else { &self.unpacked }
-    }
-
-    /// The place of a part of a packet.
-    pub(super) fn place_of(&self, part: &[u8]) -> Option<StreamPlace> {
-        let at = part.as_ptr() as usize;
-        [0, 1].into_iter().find_map(|stream| {
-            let bytes = self.stream(stream);
-            let offset = at.checked_sub(bytes.as_ptr() as usize)?;
-            (offset + part.len() <= bytes.len()).then_some(StreamPlace { stream, offset })
-        })
-    }
-
-    /// Releases the memory that holds the packets, as far as they are in files. They are read from there when
-    /// they are used again.
-    pub(super) fn release(&self) {
-        self.release.iter().for_each(|owner| owner.release(0..self.file.len()));
-        self.unpacked.release(0..self.unpacked.len());
-    }
-}
-
-/// Unpacks the compressed packets of a file.
-pub(super) fn unpack<'a>(
-    data: &'a [u8],
-    release: Option<&'a dyn Release>,
-    budget: &UnpackBudget,
-    report: &mut ReadReport,
-) -> TraceStreams<'a> {
-    let mut is_over_limit = false;
-    let mut out = SpillWriter::default();
-    let mut parts: Vec<Range<usize>> = Vec::new();
-    // By compressed packet: its place, and the damage that ended it, unless that has been said.
-    let mut found: Vec<(u64, Option<Option<Damage>>)> = Vec::new();
-    let mut all = packets(data);
-    for packet in all.by_ref() {
-        progress::advance(packet.body.len() as u64);
-        let at = packet.range.start as u64;
-        for (number, compressed) in fields(packet.body) {
-            let start = out.len();
-            let Some(result) = decompress(number, compressed.bytes(), budget, &mut out) else { continue };
-            let damage = result.err().map(|error| unpack_damage(&error, at, &mut is_over_limit));
-            parts.push(start..out.len());
-            found.push((at, damage));
-        }
-    }
-    let unpacked = out.finish().unwrap_or_else(|error| {
-        let what = format!("the compressed packets are not read: {error}");
-        report.damage.push(Damage { offset: 0, what });
-        parts.clear();
-        FileBytes::Owned(Vec::new())
-    });
-    let streams = TraceStreams { file: data, release, unpacked, parts };
-    for (stream, (at, damage)) in streams.unpacked_parts().zip(found) {
-        match damage {
-            Some(damage) => report.damage.extend(damage),
-            None => report.damage.extend(damage_inside(stream, at)),
-        }
-        streams.release();
-    }
-    report.damage.extend(all.damage());
-    streams
-}
-
-/// The damage among the packets that were unpacked of the packet at the offset `at`.
-pub(super) fn damage_inside(unpacked: &[u8], at: u64) -> Vec<Damage> {
-    let mut all = packets(unpacked);
-    all.by_ref().for_each(drop);
-    let inside = all.damage().into_iter();
-    inside
-        .map(|damage| Damage {
-            offset: at,
-            what: format!("byte {} of the compressed packets: {}", damage.offset, damage.what),
-        })
-        .collect()
-}
 
 /// The field of `ArtMethodTraceLongRunning` with the method trace.
 const PAYLOAD: u32 = 1;
@@ -601,7 +442,6 @@ mod tests {
     use super::super::wire::write::{bytes, message, string, uint};
     use super::*;
     use crate::clock::Timestamp;
-    use crate::formats::unpack_budget::UnpackLimit;
 
     /// A trace of one packet.
     fn packet(fill: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -762,19 +602,6 @@ mod tests {
         assert_eq!(method_trace_payload(&content(&whole)), Some(&whole[..]));
         assert_eq!(method_trace_payload(&content(&whole[..31])), None, "shorter than a header");
         assert_eq!(method_trace_payload(&content(&[0; 40])), None);
-    }
-
-    #[test]
-    fn the_limit_of_unpacking_is_told_once() {
-        let compressed = packet(|packet| {
-            let zeros = zstd::encode_all(&[0; 5_000][..], 1).unwrap();
-            bytes(packet, trace_packet::ZSTD_COMPRESSED_PACKETS, &zeros);
-        });
-        let mut report = ReadReport::default();
-        let data = [&compressed[..], &compressed].concat();
-        unpack(&data, None, &UnpackLimit(Some(1_000)).budget(0), &mut report);
-        let told: Vec<&str> = report.damage.iter().map(|damage| damage.what.as_str()).collect();
-        assert!(told.len() == 1 && told[0].contains("--max-memory"), "{told:?}");
     }
 
     /// Collects the packages of processes.

@@ -14,10 +14,11 @@ use super::fields::{
     builtin_clock, perf_sample, perf_sample_sample_skip_reason as skip_reason, stack_sample_defaults,
     streaming_profile_packet as streaming, thread_descriptor, trace_packet, trace_packet_defaults,
 };
-use super::packets::{PacketIndex, TraceStreams};
+use super::packets::PacketIndex;
 use super::sample_events::{SampleCounter, SampleEvents};
 use super::sequence_packet::SequencePacket;
 use super::stack_samples::{InternedContexts, StackSampleParts, StatedStack};
+use super::trace_streams::TraceStreams;
 use super::track_clocks::{CustomClocks, MachineClocks, MachineTime, number};
 use super::track_table::{DescribedThread, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};

@@ -10,8 +10,9 @@ use super::bundle::{self, BundleEvent, EventContent, IndexedBundle, WaitingEvent
 use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
 use super::fields::{ftrace_event, trace_packet};
 use super::frame_timeline::PlacedFrame;
-use super::packets::{PacketIndex, TraceStreams, method_trace_payload, unpack};
+use super::packets::{PacketIndex, method_trace_payload};
 use super::perf_samples::{PerfettoSamples, SAMPLE_PACKETS};
+use super::trace_streams::{TraceStreams, unpack};
 use super::track_clocks::{MachineClocks, machine_clock};
 use super::track_event_order::{PlacedTrackEvent, TrackEventCursor};
 use super::track_events::{self, TrackEvents};

@@ -7,8 +7,9 @@ use super::fields::{
     trace_packet,
 };
 use super::packet_types::{self, PacketTypes};
-use super::packets::{KernelLosses, damage_inside, decompress, method_trace_payload, unpack_damage};
+use super::packets::{KernelLosses, method_trace_payload};
 use super::trace_packets::packets;
+use super::trace_streams::{damage_inside, decompress, unpack_damage};
 use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::clock::{Clock, Timestamp};

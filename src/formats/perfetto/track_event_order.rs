@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::ops::Range;
 
-use super::packets::TraceStreams;
+use super::trace_streams::TraceStreams;
 use crate::clock::Timestamp;
 use crate::formats::spill::{FileBytes, RELEASE_BYTES, Release, SpillWriter};
 use crate::formats::{CounterValue, Flow, TrackEventKind, TrackId};

@@ -14,8 +14,8 @@ use super::fields::{
     trace_packet_defaults, track_event, track_event_defaults, track_event_type,
 };
 use super::frame_timeline::{FramePackets, Frames};
-use super::packets::TraceStreams;
 use super::sequence_packet::SequencePacket;
+use super::trace_streams::TraceStreams;
 use super::track_clocks::{CustomClocks, MachineClocks, MachineTime, number};
 use super::track_event_order::{SortedTrackEvents, TrackEventSorter};
 use super::track_table::{DescribedThread, PerfettoTrackKey, TrackTable, described_thread};
