@@ -15,8 +15,7 @@ fn show(instance: &Instance, dir: &std::path::Path, args: &[&str]) -> Child {
     let name = instance.dir().file_name().unwrap().to_str().unwrap();
     let mut command = tracebridge();
     // Where the test has mounted one, it is at no place where the recorder would look for it.
-    let tracefs = instance.dir().parent().unwrap().parent().unwrap();
-    command.args(["record", "--live", "--open", "none", "--tracefs"]).arg(tracefs);
+    command.args(["record", "--live", "--open", "none", "--tracefs"]).arg(instance.tracefs());
     command.args(["--instance", name, "--state-dir", "."]).args(args);
     command.arg("sched/sched_process_exit").current_dir(dir);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

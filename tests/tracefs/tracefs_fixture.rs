@@ -77,6 +77,7 @@ impl Drop for Machine {
 
 /// A trace buffer of a test's own, removed on drop. It needs no lock: nobody else uses it.
 pub struct Instance {
+    tracefs: &'static Path,
     dir: PathBuf,
 }
 
@@ -90,11 +91,17 @@ impl Instance {
 
     /// The same, but it is not there until [`Instance::make`] is called.
     pub fn planned(what: &str) -> Option<Instance> {
-        Some(Instance { dir: instance_dir(&mounted()?.root, what) })
+        let tracefs = &mounted()?.root;
+        Some(Instance { tracefs, dir: instance_dir(tracefs, what) })
     }
 
     pub fn make(&self) {
         fs::create_dir(&self.dir).unwrap_or_else(|error| panic!("{}: {error}", self.dir.display()));
+    }
+
+    /// The tracefs in which the instance is.
+    pub fn tracefs(&self) -> &Path {
+        self.tracefs
     }
 
     /// The directory of the instance, which has the files of a tracefs.

@@ -94,13 +94,14 @@ export async function setControl(page, label, value) {
  */
 export async function gridRows(page) {
   const { rows, all } = await page.evaluate(async (limit) => {
+    const ROW_PX = 22;
     const grid = document.querySelector(".grid");
     const all = grid.getAttribute("aria-rowcount") - 1;
     const style = grid.style.cssText;
     // Thousands of rows need not be laid out to be read.
     const body = grid.querySelector(".grid-body");
     body.style.contentVisibility = "hidden";
-    grid.style.cssText += `;position:fixed;top:0;left:0;width:1400px;height:${22 * all + 100}px`;
+    grid.style.cssText += `;position:fixed;top:0;left:0;width:1400px;height:${ROW_PX * all + 100}px`;
     const until = performance.now() + limit;
     while (grid.querySelectorAll(".grid-row").length < all && performance.now() < until) {
       await new Promise((done) => requestAnimationFrame(done));
@@ -117,7 +118,7 @@ export async function gridRows(page) {
     });
     grid.style.cssText = style;
     // Nor need they be when all but those in view go again.
-    const room = grid.clientHeight / 22 + 100;
+    const room = grid.clientHeight / ROW_PX + 100;
     while (grid.querySelectorAll(".grid-row").length > room && performance.now() < until) {
       await new Promise((done) => requestAnimationFrame(done));
     }
