@@ -14,14 +14,16 @@ const LIMIT_MS = 30_000;
 const PAUSE_MS = 100;
 
 /**
- * The processes in whose environment a variable has a value: a program, and all that it started. Empty where
- * there is no /proc.
+ * The processes of a run: those in whose environment the variable has the run's directory as its value, and
+ * those that name a file of that directory in their arguments. Chromium's helpers write their title over
+ * their environment; all of them have the profile's directory in it. Empty where there is no /proc.
  */
-export function processesWith(variable, value) {
-  const wanted = Buffer.from(`${variable}=${value}\0`);
-  const environment = (pid) => {
+export function processesOf(variable, directory) {
+  const told = Buffer.from(`${variable}=${directory}\0`);
+  const inside = Buffer.from(`${directory}/`);
+  const read = (pid, file) => {
     try {
-      return readFileSync(`/proc/${pid}/environ`);
+      return readFileSync(`/proc/${pid}/${file}`);
     } catch {
       // It has ended, or belongs to somebody else.
       return Buffer.alloc(0);
@@ -33,13 +35,14 @@ export function processesWith(variable, value) {
   } catch {
     // Not on Linux: browsers notice there by themselves that the run has ended, sooner or later.
   }
-  return all.filter((pid) => pid !== process.pid && environment(pid).includes(wanted));
+  const isOfRun = (pid) => read(pid, "environ").includes(told) || read(pid, "cmdline").includes(inside);
+  return all.filter((pid) => pid !== process.pid && isOfRun(pid));
 }
 
 async function cleanUp(directories) {
   const until = performance.now() + LIMIT_MS;
   for (;;) {
-    const left = processesWith(RUN_VARIABLE, directories[0]);
+    const left = processesOf(RUN_VARIABLE, directories[0]);
     for (const pid of left) {
       try {
         process.kill(pid, "SIGKILL");

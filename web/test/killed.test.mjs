@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 
-import { processesWith } from "./guard.mjs";
+import { processesOf } from "./guard.mjs";
 import { eventually, hasBrowser, scratch } from "./harness.mjs";
 
 const MARK = "TRACEBRIDGE_PAGE_KILLED_RUN";
@@ -22,7 +22,26 @@ function start(directory, ...args) {
   let said = "";
   run.stdout.on("data", (text) => (said += text));
   const ready = () => eventually("the run is ready", async () => assert.match(said, /^ready$/));
-  return { run, ready, left: () => processesWith(MARK, directory) };
+  return { run, ready, left: () => processesOf(MARK, directory) };
+}
+
+/** The processes that descend from one. */
+function descendants(ancestor) {
+  const parentOf = (pid) => {
+    try {
+      // The name, in parentheses, may hold anything.
+      return Number(readFileSync(`/proc/${pid}/stat`, "utf8").split(")").at(-1).split(" ")[2]);
+    } catch {
+      // It has ended.
+      return 0;
+    }
+  };
+  const parents = readdirSync("/proc")
+    .map(Number)
+    .filter(Boolean)
+    .map((pid) => [pid, parentOf(pid)]);
+  const below = (pid) => parents.flatMap(([child, parent]) => (parent === pid ? [child, ...below(child)] : []));
+  return below(ancestor);
 }
 
 async function killedWithoutTrace({ run, left }, directory) {
@@ -44,7 +63,14 @@ for (const name of ["chromium", "firefox"]) {
       await new Promise(() => setInterval(() => {}, 1000));`;
     const started = start(directory, "--input-type=module", "--eval", script);
     await started.ready();
-    assert.ok(started.left().length > 2, "the run, its guard and its browser");
+    // A process that the guard does not find may write after everything has been removed.
+    await eventually("all that it has started is found", async () => {
+      const all = descendants(started.run.pid);
+      const found = new Set(started.left());
+      const missed = all.filter((pid) => !found.has(pid));
+      assert.ok(all.length > 2, "a guard, a browser and its helpers");
+      assert.deepEqual(missed, []);
+    });
     await killedWithoutTrace(started, directory);
   });
 }
