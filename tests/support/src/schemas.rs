@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::Command;
+use crate::{Command, Ran};
 
 /// Documents that commands have printed, each with the name of its schema.
 pub struct Documents {
@@ -19,10 +19,12 @@ impl Documents {
     }
 
     /// Runs a command, and adds each line of its output, or the whole output, as a document of `schema`.
-    pub fn add(&mut self, schema: &str, command: &mut Command) {
+    /// Returns how the command went.
+    pub fn add(&mut self, schema: &str, command: &mut Command) -> Ran {
         let out = command.run();
         assert!(!out.stdout.is_empty(), "{command:?}: {}", out.stderr);
         self.add_printed(schema, &out.stdout);
+        out
     }
 
     /// The same for a command that may refuse its inputs, and prints nothing then. Returns whether it has
