@@ -13,7 +13,7 @@ use crate::ftrace::{Endian, Field, trace_flags};
 use crate::ids::Tid;
 use crate::text::digits::{eight_digits, push_hex, push_i64, push_padded};
 use crate::text::pieces::{InlineBytes, PieceRoom, PieceWriter};
-use crate::text::until_nul;
+use crate::text::{end_no_line, until_nul};
 use crate::tracks::thread_names::ThreadNames;
 
 /// The comment at the top of a text, which explains the columns of the lines.
@@ -103,6 +103,7 @@ impl LineColumns {
         };
         out.resize(start + 16usize.saturating_sub(name.len()), b' ');
         out.extend_from_slice(name);
+        end_no_line(&mut out[start..]);
         out.push(b'-');
         let digits = out.len();
         push_i64(out, event.tid.into());
@@ -285,7 +286,7 @@ impl EventPrinter {
                 event_catalog::render(event, kind, out);
             }
         }
-        one_line(out, start);
+        end_no_line(&mut out[start..]);
     }
 
     fn special(&self, layout: &EventLayout, data: &[u8], endian: Endian, out: &mut Vec<u8>) -> Option<()> {
@@ -312,20 +313,20 @@ impl EventPrinter {
                 }
                 let start = out.len();
                 out.extend_from_slice(until_nul(bytes(buf)?).trim_ascii_end());
-                one_line(out, start);
+                end_no_line(&mut out[start..]);
             }
             EventLayout::Bprint { ip, fmt, buf } => {
                 caller(ip, out)?;
                 let start = out.len();
                 self.context.bprint(address(fmt)?, bytes(buf)?, endian, out)?;
                 out.truncate(start + out[start..].trim_ascii_end().len());
-                one_line(out, start);
+                end_no_line(&mut out[start..]);
             }
             EventLayout::Bputs { ip, text } => {
                 caller(ip, out)?;
                 let start = out.len();
                 self.context.bprint(address(text)?, &[], endian, out)?;
-                one_line(out, start);
+                end_no_line(&mut out[start..]);
             }
             EventLayout::Function { ip, parent } => {
                 self.context.symbol(address(ip)?, false, out);
@@ -392,13 +393,3 @@ fn is_marker_writer(symbol: &[u8]) -> bool {
 /// The name of a marker's event in a line. Readers of systrace texts look for this name, whatever the kernel
 /// prints.
 pub(super) const MARKER: &[u8] = b"tracing_mark_write: ";
-
-/// Replaces line ends from `start` on by blanks, because a line end inside an event would make two lines of
-/// it.
-fn one_line(out: &mut [u8], start: usize) {
-    for b in &mut out[start..] {
-        if *b == b'\n' || *b == b'\r' {
-            *b = b' ';
-        }
-    }
-}

@@ -9,6 +9,7 @@ use tracebridge::formats::{Event, EventType, Head, Order, ReadReport, Sink, Thre
 use tracebridge::ids::Cpu;
 
 use support::foreign_dat::{Endian, FLYRECORD, MAGIC, Packing, all, make};
+use support::scenario::{Era, KernelEvent, Moment, PID, START, Scenario};
 
 #[derive(Default)]
 struct CollectedTrace {
@@ -96,6 +97,31 @@ fn the_text_of_a_foreign_machines_recording_is_right() {
         assert_eq!(lines[0], first);
         assert!(lines.contains(&"CPU:1 [LOST 7 EVENTS]"));
     }
+}
+
+/// A program may give a thread a name with a line end in it, as `echo x >/proc/self/comm` does.
+#[test]
+fn a_line_end_in_a_threads_name_makes_no_two_lines_of_an_event() {
+    let dir = support::tempdir();
+    let path = dir.path().join("names.dat");
+    let waiter = (0, "swapper/0".to_owned());
+    let named = (PID + 1, "two\nlines\r".to_owned());
+    let switch = |ts, tid, prev: &(i32, String), next: &(i32, String)| Moment {
+        ts: START + ts,
+        cpu: 0,
+        tid,
+        event: KernelEvent::Switch { prev: prev.clone(), next: next.clone() },
+    };
+    let moments = [switch(1_000, 0, &waiter, &named), switch(2_000, named.0, &named, &waiter)];
+    std::fs::write(&path, Scenario::new(1, Era::Art14).dat(&moments)).unwrap();
+    let done = support::tracebridge().args(["convert", "--format", "systrace", "-o", "-"]).arg(&path).run();
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    let lines: Vec<&str> = done.stdout.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+    assert!(lines[0].contains(" next_comm=two lines  next_pid=21001 "), "{}", lines[0]);
+    assert!(
+        lines[1].contains(" two lines -21001 ") && lines[1].contains(" prev_comm=two lines  prev_pid=21001 ")
+    );
 }
 
 #[test]

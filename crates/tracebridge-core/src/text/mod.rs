@@ -17,6 +17,15 @@ pub fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.iter().position(|b| *b == 0).map_or(bytes, |n| &bytes[..n])
 }
 
+/// Replaces line ends by blanks, because a line end inside an event would make two lines of it.
+pub fn end_no_line(text: &mut [u8]) {
+    for byte in text {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
 

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{digits, until_nul};
+use super::{digits, end_no_line, until_nul};
 
 /// The pieces are appended once they have more bytes than this: about one line.
 const FULL: usize = 192;
@@ -84,11 +84,13 @@ impl<'a> PieceWriter<'a> {
         }
     }
 
-    /// Adds the bytes before the first NUL of `bytes`, or all of them.
+    /// Adds the bytes before the first NUL of `bytes`, or all of them. The name of a thread stays in its
+    /// line: whoever names it may write any byte, and a line end would make two lines of an event.
     #[inline(always)]
     pub fn until_nul(&mut self, bytes: &[u8]) {
         // Names of threads have 16 bytes.
         match <&[u8; 16]>::try_from(bytes) {
+            Ok(name) if may_end_line(name) => self.put(&one_line(*name), until_nul(name).len()),
             Ok(name) => self.put(name, until_nul(name).len()),
             Err(_) => self.long().extend_from_slice(until_nul(bytes)),
         }
@@ -123,6 +125,21 @@ impl<'a> PieceWriter<'a> {
         let (digits, len) = digits::hex(v, width);
         self.put(&digits, len);
     }
+}
+
+/// Whether one of the bytes is a line end; may be true for other bytes from 8 to 15 as well.
+#[inline(always)]
+fn may_end_line(name: &[u8; 16]) -> bool {
+    const ONES: u128 = u128::MAX / 255;
+    // Bytes from 8 to 15 become those below 8.
+    let bytes = u128::from_le_bytes(*name) ^ (ONES * 8);
+    bytes.wrapping_sub(ONES * 8) & !bytes & (ONES * 0x80) != 0
+}
+
+#[cold]
+fn one_line(mut name: [u8; 16]) -> [u8; 16] {
+    end_no_line(&mut name);
+    name
 }
 
 /// Takes no writer, because a writer whose address is passed on cannot be kept in registers.
@@ -246,6 +263,23 @@ mod tests {
             let mut out = b"<".to_vec();
             ready.push(&mut out);
             assert_eq!(out, format!("<{text}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn line_ends_in_a_threads_name_become_blanks() {
+        let mut room = PieceRoom::default();
+        for other in 0..=u8::MAX {
+            for end in [b'\n', b'\r', other] {
+                let name = [b'a', other, b'b', end, 0, b'\n', 0, 0, 0, 0, 0, 0, 0, 0, 0, b'\n'];
+                let mut out = Vec::new();
+                let mut line = PieceWriter::new(&mut room, &mut out);
+                line.until_nul(&name);
+                line.long();
+                let shown = |byte: u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte };
+                let want = [b'a', shown(other), b'b', shown(end)];
+                assert_eq!(out, until_nul(&want), "{name:?}");
+            }
         }
     }
 
