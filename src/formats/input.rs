@@ -49,7 +49,7 @@ pub struct Input {
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// The system refused to open or read the file.
-    #[error("{name}: {source}")]
+    #[error("{name}: {source}{}", unreadable_cure(source))]
     Io {
         /// The path as given.
         name: String,
@@ -100,6 +100,17 @@ pub enum InputError {
         /// The decoder's error.
         source: io::Error,
     },
+}
+
+/// The cure for a file that the system does not open; it follows the system's text, and is empty where
+/// that is enough.
+pub(crate) fn unreadable_cure(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            ": it is not yours to read: run this as its owner, or have the owner make it readable (`chmod a+r`)"
+        }
+        _ => "",
+    }
 }
 
 impl Deref for Input {
@@ -544,5 +555,15 @@ mod tests {
         assert!(said.contains("is empty") && said.contains(&f.path().display().to_string()), "{said}");
         let said = Input::open(Path::new("/")).unwrap_err().to_string();
         assert!(said.contains("is a directory"), "{said}");
+    }
+
+    /// As text only: root, as whom the tests may run, is refused no file.
+    #[test]
+    fn a_file_of_somebody_else_is_refused_with_a_cure() {
+        let of =
+            |kind: io::ErrorKind| InputError::Io { name: "x.dat".into(), source: kind.into() }.to_string();
+        let said = of(io::ErrorKind::PermissionDenied);
+        assert!(said.starts_with("x.dat: permission denied: ") && said.contains("`chmod a+r`"), "{said}");
+        assert_eq!(of(io::ErrorKind::NotFound), "x.dat: entity not found");
     }
 }

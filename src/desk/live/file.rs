@@ -12,6 +12,7 @@ use crate::desk::device::StreamEnd;
 use crate::desk::error::DeskError;
 use crate::desk::outcome::DeviceOutcome;
 use crate::desk::user_interface::UserInterface;
+use crate::formats::input::unreadable_cure;
 use crate::formats::trace_dat::{self, GrowingDat, GrowingStep};
 use crate::trace_dat::MAGIC as DAT_MAGIC;
 use crate::trace_dat::recorder_stream::MAGIC as STREAM_MAGIC;
@@ -66,6 +67,8 @@ enum NotFollowed {
         .0.display()
     )]
     TraceCmd(PathBuf),
+    #[error("{error}{}", unreadable_cure(error))]
+    Unreadable { error: io::Error },
     #[error("at byte {len}: the file was cut while it was followed: {len} bytes are left of {had}")]
     Shrunk { len: u64, had: u64 },
 }
@@ -179,7 +182,7 @@ fn open(path: &Path, ui: &dyn UserInterface) -> io::Result<Option<FollowedFile>>
     if !kind.is_file() {
         return Err(NotFollowed::NotRegular.into());
     }
-    let mut file = File::open(path)?;
+    let mut file = File::open(path).map_err(|error| NotFollowed::Unreadable { error })?;
     let deadline = Instant::now() + BEGIN_TIMEOUT;
     loop {
         let mut begin = Vec::new();
