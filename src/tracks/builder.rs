@@ -64,7 +64,7 @@ pub(crate) struct OpenTimes<'a> {
     /// The names of threads and processes as far as they are known.
     pub tasks: &'a Tasks,
     cpus: &'a BTreeMap<Cpu, RunningTask>,
-    states: &'a HashMap<Tid, OpenState>,
+    states: &'a FxHashMap<Tid, OpenState>,
 }
 
 impl OpenTimes<'_> {
@@ -125,17 +125,17 @@ pub(crate) struct TrackBuilder<S> {
     pub(super) asyncs: HashMap<(Pid, Vec<u8>, i64), Timestamp>,
     pub(super) cpus: BTreeMap<Cpu, RunningTask>,
     /// The state of each thread.
-    pub(super) states: HashMap<Tid, OpenState>,
+    pub(super) states: FxHashMap<Tid, OpenState>,
     /// The time and the sender of each binder transaction that nobody has received yet, by its number.
     pub(super) binder_sent: HashMap<i64, (Timestamp, Tid)>,
     /// By CPU: the time of the last event, and the counts of the losses behind it.
     pub(super) cpu_losses: BTreeMap<Cpu, (Timestamp, Vec<Option<u64>>)>,
     /// Open interrupts by CPU: the time of the begin, and the name.
-    pub(super) irqs: HashMap<Cpu, Vec<(Timestamp, String)>>,
+    pub(super) irqs: FxHashMap<Cpu, Vec<(Timestamp, String)>>,
     /// Indexed by method id.
     pub(super) methods: Vec<MethodLabel>,
     /// By [`MethodThread::index`].
-    pub(super) method_threads: HashMap<u32, MethodStack>,
+    pub(super) method_threads: FxHashMap<u32, MethodStack>,
     /// By the number of the set.
     sample_sets: Vec<Arc<SampleTables>>,
     /// Indexed by track.
@@ -157,12 +157,12 @@ impl<S: TrackSink> TrackBuilder<S> {
             slices: FxHashMap::default(),
             asyncs: HashMap::new(),
             cpus: BTreeMap::new(),
-            states: HashMap::new(),
+            states: FxHashMap::default(),
             binder_sent: HashMap::new(),
             cpu_losses: BTreeMap::new(),
-            irqs: HashMap::new(),
+            irqs: FxHashMap::default(),
             methods: Vec::new(),
-            method_threads: HashMap::new(),
+            method_threads: FxHashMap::default(),
             sample_sets: Vec::new(),
             own_tracks: Vec::new(),
             open_frames: Vec::new(),

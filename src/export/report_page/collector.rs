@@ -1,9 +1,10 @@
 //! Collects the tracks of a page from the slices, states, counters and events of a timeline.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use super::columns::PageArrow;
@@ -30,7 +31,7 @@ pub(crate) struct PageCollector {
     /// By [`MethodThread::index`]: the thread, and the number of its track of calls.
     pub method_threads: Vec<Option<(MethodThread, usize)>>,
     /// The threads with an event.
-    pub tids: HashSet<Tid>,
+    pub tids: FxHashSet<Tid>,
     /// The kernel's names of main threads, which method traces call `main`: the names of their processes.
     main_comms: HashMap<Pid, String>,
     pub arrows: Vec<Arrow>,
@@ -39,7 +40,7 @@ pub(crate) struct PageCollector {
     /// The last event of each flow: its time, and its track.
     open_flows: HashMap<u64, (Timestamp, usize)>,
     /// The time that each thread had a CPU, ns.
-    pub on_cpu_ns: HashMap<Tid, u64>,
+    pub on_cpu_ns: FxHashMap<Tid, u64>,
     finder: Finder,
     /// Launches and frames, when the timeline has ended.
     pub measured: Measured,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::collector::{PageCollector, StringTable};
@@ -145,7 +146,7 @@ impl PageCollector {
             push_frame(frame, shown, &mut self.tracks, &mut self.strings);
         }
         self.arrows = Vec::new();
-        self.on_cpu_ns = HashMap::new();
+        self.on_cpu_ns = FxHashMap::default();
         self.tids = Default::default();
         let mut roll = Roll {
             times,

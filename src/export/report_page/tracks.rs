@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
+use rustc_hash::FxHashMap;
+
 use super::columns::{
     ArrowColumns, Base, CauseColumns, ColumnName, CounterColumns, EncodedColumns, InstantColumns, LATE,
     LaneSlice, LossColumns, NO_BEGIN, NO_END, SpanColumns, SpanItem, StateColumns, encoding,
@@ -347,10 +349,10 @@ pub(super) enum Name<'a> {
 #[derive(Default)]
 pub(super) struct PageTracks {
     pub list: Vec<PageTrack>,
-    main: HashMap<(TrackRole, Owner), usize>,
+    main: FxHashMap<(TrackRole, Owner), usize>,
     /// The number keeps the kinds of tracks apart.
     named: HashMap<(TrackRole, Owner, u8, Vec<u8>), usize>,
-    own: HashMap<(TrackId, u8), usize>,
+    own: FxHashMap<(TrackId, u8), usize>,
 }
 
 /// Makes an accessor to the track of a role, an owner and a name, which is made where it is not there yet.
