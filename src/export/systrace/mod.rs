@@ -25,6 +25,7 @@ use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, 
 use crate::ftrace::Endian;
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ids::{Cpu, Pid, Tid};
+use crate::text::end_no_line;
 use crate::text::pieces::{PieceRoom, PieceWriter};
 use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::tracks::thread_names::{ThreadNames, method_process, method_track_id};
@@ -152,8 +153,9 @@ impl TimelineSink for SystraceWriter {
             self.methods.resize(at + 1, Vec::new());
         }
         let dot = if name.class.is_empty() { "" } else { "." };
-        let full = format!("{}{dot}{}", name.class, name.name);
-        self.methods[at] = full.replace(['\n', '\r'], " ").into_bytes();
+        let mut full = format!("{}{dot}{}", name.class, name.name).into_bytes();
+        end_no_line(&mut full);
+        self.methods[at] = full;
         Ok(())
     }
 
