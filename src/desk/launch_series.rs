@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::app_versions::{AppVersion, AppVersions};
 use super::delivery::check_output;
-use super::device::{AppRights, COMMAND_TIMEOUT, is_video};
+use super::device::{AppRights, is_video};
 use super::error::DeskError;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind};
 use super::output_names::before_ending;
@@ -18,6 +19,9 @@ use super::user_interface::UserInterface;
 use crate::android::methods_refused;
 use crate::export::convert::ConvertError;
 use crate::export::launches::{LaunchComparison, LaunchSet, MeasuredLaunch};
+
+/// How long a device may take to store its unwritten data: with much of it on a slow phone, minutes.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(600);
 
 const NOTHING_LAUNCHED: &str = "nothing was launched";
 
@@ -288,11 +292,15 @@ impl LaunchSeries<'_> {
         Ok(LaunchRun::Measured(outcome, Box::new(launch)))
     }
 
-    /// Has the device's kernel drop its caches of files.
+    /// Has the device's kernel drop its caches of files. Only what is stored can be dropped: `sync` comes first.
     fn drop_caches(&self) -> Result<(), DeskError> {
         let device = &self.target.device;
+        let serial = device.serial();
+        self.target
+            .ui
+            .show_message(&format!("{serial}: storing unwritten data, then dropping the kernel's caches"));
         let script = "sync; echo 3 >/proc/sys/vm/drop_caches";
-        let output = device.run_script(script, device.privilege(), COMMAND_TIMEOUT)?;
+        let output = device.run_script(script, device.privilege(), SYNC_TIMEOUT)?;
         if output.status != 0 {
             let serial = device.serial().to_owned();
             return Err(DeskError::CachesKept { serial, message: output.message() });

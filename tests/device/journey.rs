@@ -79,7 +79,10 @@ fn trace_cmd_reports_the_events_that_info_counts() {
     }
     let ours = capture::read(&journey.dat);
     let theirs = capture::trace_cmd_report(&journey.dat);
-    assert!(theirs.len() >= 100_000, "only {} events", theirs.len());
+    // The app ends after a time, so that a slow machine has fewer calls: each has two markers.
+    let threads = journey.app["threads"].as_array().expect("threads");
+    let markers: u64 = threads.iter().filter_map(|thread| thread["markers"].as_u64()).sum();
+    assert!(markers > 0 && theirs.len() as u64 >= markers, "{} events of {markers} markers", theirs.len());
     assert_eq!(theirs.len(), ours.len(), "events that trace-cmd report prints, and that are read");
     assert_eq!(journey.info["events"].as_u64(), Some(theirs.len() as u64), "{}", journey.info);
     capture::assert_same_events(ours, theirs);

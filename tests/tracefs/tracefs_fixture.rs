@@ -375,6 +375,9 @@ fn mount() -> Option<PathBuf> {
     mount.output().is_ok_and(|done| done.status.success()).then_some(dir)
 }
 
+/// The names that the recorder has the kernel remember at the least.
+const SAVED_CMDLINES: u32 = 8192;
+
 /// The values of all readable knobs: the files below the root and `options`, each CPU's size, each event's
 /// `enable`, `filter` and `trigger`. Files that change when they are read, files that change by
 /// themselves (the buffers and their counts), and instances are left out.
@@ -411,11 +414,18 @@ impl Knobs {
         lines
     }
 
-    /// The knobs that differ now, each with its old and its new value.
+    /// The knobs that differ now, each with its old and its new value. The list of names is one for all trace
+    /// buffers, and a recorder only makes it longer: where it was long already, another recorder, which had made it
+    /// so, has ended since.
     pub fn changed(&self, root: &Path) -> Vec<String> {
         let now = Knobs::read(root).0;
+        let is_anothers = |knob: &Path| {
+            let was_long =
+                |size: &String| size.trim().parse().is_ok_and(|names: u32| names >= SAVED_CMDLINES);
+            knob.ends_with("saved_cmdlines_size") && self.0.get(knob).is_some_and(was_long)
+        };
         let all: BTreeSet<_> = self.0.keys().chain(now.keys()).collect();
-        let differ = all.into_iter().filter(|k| self.0.get(*k) != now.get(*k));
+        let differ = all.into_iter().filter(|k| self.0.get(*k) != now.get(*k) && !is_anothers(k));
         differ.map(|k| format!("{}: {:?} -> {:?}", k.display(), self.0.get(k), now.get(k))).collect()
     }
 }

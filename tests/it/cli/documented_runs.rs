@@ -70,7 +70,7 @@ printf 'GET /%s HTTP/1.1\r\nHost: 127.0.0.1:9001\r\n\r\n' "${1##*/}" >&3
 cat <&3 >/dev/null"#;
 
 /// Android's programs on the device.
-const ANDROID: [(&str, &str); 6] = [
+const ANDROID: [(&str, &str); 7] = [
     (
         "am",
         "case $2 in start) for f; do :; done; echo $f >HERE/f ;; stop) cp HERE/methods-a/1.trace $(cat HERE/f) ;; esac",
@@ -82,6 +82,7 @@ const ANDROID: [(&str, &str); 6] = [
     ),
     ("id", "echo 'uid=0(root) gid=0(root)'"),
     ("chown", ":"),
+    ("sync", ":"),
     ("screenrecord", "cp HERE/screen.mp4 \"$3\""),
     ("perfetto", "cat >/dev/null; echo 'starting tracing' >&2; cp HERE/recorded.pftrace \"$4\""),
 ];
@@ -267,6 +268,7 @@ impl Fixture {
         let program = |path: PathBuf, shell: &str, script: &str| {
             write_program(&path, format!("#!/bin/{shell}\n{}\n", script.replace("HERE", &here)));
         };
+        fs::create_dir_all(phone.join("proc-sys/vm")).unwrap();
         for (name, script) in ANDROID {
             program(phone.join("bin").join(name), "sh", script);
         }

@@ -267,6 +267,7 @@ impl State {
             .replace("/storage/emulated/0/Android/media", &format!("{dir}/media"))
             .replace("/data/data", &format!("{dir}/apps"))
             .replace("/sys/kernel/", &format!("{dir}/sys/"))
+            .replace("/proc/sys/", &format!("{dir}/proc-sys/"))
     }
 
     fn shell(&self, mut stream: TcpStream, serial: &str, script: &str, packets: bool) -> Option<()> {
