@@ -221,10 +221,18 @@ impl<'a> Conversion<'a> {
             // The format would hold them, but nothing says which part of the timeline they belong to.
             losses.dropped.extend(summary.report.unread.clone());
         }
+        if self.request.window.is_whole() && summary.contents.iter().all(|(kind, _)| kind.is_detail()) {
+            return Err(self.no_data());
+        }
         match only_dropped_kind(self.format, &summary) {
             Some(kind) => Err(self.nothing_to_hold(kind, ConversionLosses::list(&losses.dropped))),
             None => Ok((summary, losses)),
         }
+    }
+
+    fn no_data(&self) -> ConvertError {
+        let names: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
+        ConvertError::NoData { names: names.join(", ") }
     }
 
     /// Size of all inputs on disk, bytes.
@@ -322,6 +330,9 @@ impl<'a> Conversion<'a> {
         let clock = json.head().clock;
         let mut report = perfetto::write_json(&json, &mut out).map_err(MergeError::Io)?;
         report.damage.extend(input.damage.iter().cloned());
+        if report.events() + report.track_events.total() == 0 && report.unread.is_empty() {
+            return Err(self.no_data());
+        }
         let losses = ConversionLosses { dropped: report.unread.clone(), ..ConversionLosses::default() };
         let written = whole_input(input, FormatId::ChromeJson, clock, &report, PlaceBasis::SameTimes);
         let threads = json.threads().len() as u64;
@@ -434,6 +445,15 @@ pub enum ConvertError {
         data: String,
         /// The kind of the data.
         data_kind: DataKind,
+    },
+    /// The output would be empty: the inputs hold no data.
+    #[error(
+        "{names}: no event, call, sample or frame could be read: nothing is written; `tracebridge info` says what the \
+         file holds"
+    )]
+    NoData {
+        /// The names of the inputs, for people.
+        names: String,
     },
     /// The output could not be created, or not be completed.
     #[error("{path}: {source}")]

@@ -13,6 +13,7 @@ use super::format_id::{FormatId, UnreadFile};
 use super::mapped_file::MappedFile;
 use super::spill::{FileBytes, Release, SpillWriter, is_of_temporary_file};
 use super::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
+use super::utf16::{UnitOrder, Utf16Reader};
 use crate::progress::{self, Pass};
 use crate::trace_dat::recorder_stream;
 use crate::trace_dat::recorder_stream::{RecorderStream, StreamError};
@@ -30,7 +31,7 @@ pub struct Input {
     pub name: String,
     /// Size on disk, or of the data from the pipe, before decompression, bytes.
     pub size: u64,
-    /// The encoding that was undone: `gzip`, `zstd` or `tracebridge's stream`.
+    /// The encoding that was undone: `gzip`, `zstd`, `UTF-16` or `tracebridge's stream`.
     pub packed: Option<&'static str>,
     /// Damage that was found while the input was decompressed.
     pub damage: Vec<Damage>,
@@ -127,8 +128,8 @@ impl Release for Input {
 }
 
 impl Input {
-    /// Opens `path` (`-` is standard input) and decompresses it if it is a gzip or zstd file. The file may
-    /// unpack to as many bytes as are usual for its size.
+    /// Opens `path` (`-` is standard input) and decompresses it if it is a gzip or zstd file. A text in UTF-16
+    /// is read as UTF-8. The file may unpack to as many bytes as are usual for its size.
     pub fn open(path: &Path) -> Result<Input, InputError> {
         Input::open_within(path, UnpackLimit::default())
     }
@@ -285,6 +286,7 @@ impl Input {
 enum Packing {
     Gzip,
     Zstd,
+    Utf16(UnitOrder),
 }
 
 impl Packing {
@@ -293,6 +295,7 @@ impl Packing {
         match bytes.get(..4)? {
             [0x1f, 0x8b, 8, _] => Some(Packing::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd] => Some(Packing::Zstd),
+            [first, second, ..] => UnitOrder::from_mark([*first, *second]).map(Packing::Utf16),
             _ => None,
         }
     }
@@ -301,6 +304,7 @@ impl Packing {
         match self {
             Packing::Gzip => "gzip",
             Packing::Zstd => "zstd",
+            Packing::Utf16(_) => "UTF-16",
         }
     }
 
@@ -309,6 +313,7 @@ impl Packing {
         Ok(match self {
             Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(BytesWithProgress(bytes))),
             Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(BytesWithProgress(bytes))?),
+            Packing::Utf16(order) => Box::new(Utf16Reader::new(bytes, order)),
         })
     }
 }
@@ -320,7 +325,7 @@ pub(crate) fn unpacking_reader<'a>(mut from: impl Read + 'a) -> io::Result<Box<d
     let packing = Packing::from_first_bytes(&magic);
     let whole = io::Cursor::new(magic).chain(from);
     Ok(match packing {
-        None => Box::new(whole),
+        None | Some(Packing::Utf16(_)) => Box::new(whole),
         Some(Packing::Gzip) => Box::new(flate2::read::MultiGzDecoder::new(whole)),
         Some(Packing::Zstd) => Box::new(zstd::stream::read::Decoder::new(whole)?),
     })

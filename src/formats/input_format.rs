@@ -3,15 +3,12 @@
 //! To add a format: name it in [`FormatId`], write a module with `detect` and `open`, and add one row to
 //! [`FORMATS`]. Nothing else in the program looks at bytes to find a file's format.
 
-use super::archive::ZIP_MAGIC;
-use super::archive::tar::is_tar;
-use super::benchmark_dir::begins_benchmark_metrics;
 use super::format_id::{FormatId, UnreadFile};
 use super::input::{DETECTION_BYTES, Input};
 use super::recording::{FormatError, OpenedInput};
 use super::{
     art_method, chrome_json, folded_stacks, ftrace_text, gecko_profile, perf_data, perfetto, screen_video,
-    simpleperf_report, strace, trace_dat,
+    simpleperf_report, strace, trace_dat, unread_files,
 };
 
 /// One format that is read: a row of [`FORMATS`].
@@ -61,41 +58,6 @@ impl std::fmt::Debug for InputFormat {
     }
 }
 
-/// Kinds of files that no reader accepts, each with its first bytes.
-const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
-    (
-        b"JAVA PROFILE 1.",
-        trace("a heap dump (hprof)", "open it with Android Studio's memory profiler or Eclipse MAT"),
-    ),
-    (b"FLR\0", trace("a recording of Java Flight Recorder", "open it with JDK Mission Control")),
-    (b"\xc1\x1f\xfc\xc1", trace("a CTF trace (LTTng)", "open it with babeltrace2 or Trace Compass")),
-    (
-        ZIP_MAGIC,
-        no_trace("a zip archive", "`tracebridge info` lists the traces in it; name one: ARCHIVE//MEMBER"),
-    ),
-    (b"PK\x05\x06", no_trace("an empty zip archive", "it holds no trace")),
-    (
-        b"version https://git-lfs.github.com/spec/",
-        no_trace("a Git LFS pointer, not the file itself", "`git lfs pull` fetches the file"),
-    ),
-    (b"BZh", no_trace("data packed by bzip2", "unpack it with bunzip2")),
-    (b"\xfd7zXZ\0", no_trace("data packed by xz", "unpack it with unxz")),
-    (b"\x04\x22\x4d\x18", no_trace("data packed by lz4", "unpack it with lz4 -d")),
-    (b"\x7fELF", no_trace("an ELF program or library", "it holds no trace")),
-    (b"dex\n", no_trace("a DEX file", "it holds no trace")),
-    (b"SQLite format 3\0", no_trace("an SQLite database", "open it with sqlite3")),
-    (b"\x89PNG", no_trace("a PNG picture", "it holds no trace")),
-    (b"%PDF", no_trace("a PDF document", "it holds no trace")),
-];
-
-const fn trace(what: &'static str, hint: &'static str) -> UnreadFile {
-    UnreadFile { what, hint, is_trace: true }
-}
-
-const fn no_trace(what: &'static str, hint: &'static str) -> UnreadFile {
-    UnreadFile { what, hint, is_trace: false }
-}
-
 /// The format of an input. It is decided once, and kept in the input.
 ///
 /// # Errors
@@ -122,36 +84,11 @@ thread_local! {
 pub fn identify_bytes(bytes: &[u8]) -> Result<FormatId, UnreadFile> {
     #[cfg(test)]
     IDENTIFICATIONS.set(IDENTIFICATIONS.get() + 1);
-    if let Some((_, file)) = UNREAD_FILES.iter().find(|(magic, _)| bytes.starts_with(magic)) {
-        return Err(*file);
-    }
-    if is_tar(bytes) {
-        return Err(no_trace(
-            "a tar archive",
-            "`tracebridge info` lists the traces in it; name one: ARCHIVE//MEMBER",
-        ));
+    if let Some(file) = unread_files::by_first_bytes(bytes) {
+        return Err(file);
     }
     let row = FORMATS.iter().find(|row| (row.detect)(bytes));
-    row.map(|row| row.id).ok_or_else(|| unknown(bytes))
-}
-
-/// Describes a file that matches neither [`FORMATS`] nor [`UNREAD_FILES`].
-fn unknown(bytes: &[u8]) -> UnreadFile {
-    let start = bytes.get(..DETECTION_BYTES).unwrap_or(bytes);
-    let (what, hint) = if is_report_page(bytes) {
-        ("a report page of tracebridge without the trace's text", "give the files that the page was made of")
-    } else if ftrace_text::is_html_page(start) {
-        ("an HTML page without a trace in it", "only systrace's pages hold one")
-    } else if begins_benchmark_metrics(start) {
-        ("the metrics of an androidx benchmark", "give the directory, or the traces beside it")
-    } else if start.contains(&0) {
-        ("binary data of an unknown kind", "see what wrote it")
-    } else if strace::is_without_times(start) {
-        ("the output of strace without times", "record it with `strace -f -ttt -T -o FILE`")
-    } else {
-        ("text of an unknown kind", "ftrace's and atrace's texts are read, if their event lines are whole")
-    };
-    no_trace(what, hint)
+    row.map(|row| row.id).ok_or_else(|| unread_files::describe(bytes))
 }
 
 /// Whether a file is a page that `tracebridge report` has written.
@@ -178,8 +115,8 @@ mod tests {
             (b"2ELIFREP\0\0", "perf.data"),
             (b"SIMPLEPERF\x01\0", "simpleperf report"),
             (b"\0\0\0\x18ftypmp42\0\0\0\0isommp42", "screen video"),
-            (b"\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
-            (b"\x0a\0\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
+            (b"\x0a\x04\x50\x01\x40\x02", "Perfetto trace"),
+            (b"\x0a\0\x0a\x04\x50\x01\x40\x02", "Perfetto trace"),
             (b"{\"meta\":{\"version\":24,\"interval\":1}}", "Firefox profile"),
             (b"{\"traceEvents\":[]}", "Chrome JSON"),
             (b"main;a;b 3\nmain;a 1\n", "folded stacks"),

@@ -43,6 +43,8 @@ pub mod symbols;
 mod text_lines;
 pub mod trace_dat;
 pub mod unpack_budget;
+mod unread_files;
+mod utf16;
 mod video_frames;
 pub(crate) mod wire;
 

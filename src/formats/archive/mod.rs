@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn a_bug_report_gives_its_system_traces_and_its_dumps() {
         let files: [(&str, &[u8]); 5] = [
-            ("FS/data/misc/perfetto-traces/bugreport/systrace.pftrace", b"\x0a\x04\x50\x01\x08\x02"),
+            ("FS/data/misc/perfetto-traces/bugreport/systrace.pftrace", b"\x0a\x04\x50\x01\x40\x02"),
             ("systrace.txt", TEXT),
             ("FS/data/anr/anr_1", DUMPS.as_bytes()),
             ("FS/data/local/other.txt", TEXT),

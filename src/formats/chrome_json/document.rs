@@ -87,7 +87,7 @@ impl<'a> ChromeJsonTrace<'a> {
     pub fn for_each(&self, use_event: &mut dyn FnMut(&JsonEvent<'a>) -> io::Result<()>) -> io::Result<()> {
         let mut pages = Pages { input: self.input, since: 0 };
         let mut last = 0;
-        self.index.order.for_each(self.data, &mut |WalkedEvent { at, event }| {
+        self.index.order.for_each(self.data, &mut |WalkedEvent { at, event, .. }| {
             // The bytes of the last events have been read, wherever they are.
             pages.read_bytes(at.abs_diff(last).min(1 << 12));
             last = *at;
@@ -197,23 +197,24 @@ fn read_index(data: &[u8], read_up_to: &mut dyn FnMut(usize)) -> io::Result<Inde
     let mut unread = Unread::default();
     let mut last_thread = None;
     let mut is_full = false;
-    while let Some(WalkedEvent { at, event }) = walk.next_event() {
-        read_up_to(at);
+    while let Some(walked) = walk.next_event() {
+        let WalkedEvent { at, event, .. } = &walked;
+        read_up_to(*at);
         is_full |= !index.ids.learn(event.pid);
         is_full |= !index.ids.learn(event.tid);
-        let key = index.ids.thread_of(&event);
+        let key = index.ids.thread_of(event);
         if last_thread != Some((key, event.tid)) {
-            is_full |= !index.learn_thread(key, &event);
+            is_full |= !index.learn_thread(key, event);
             last_thread = Some((key, event.tid));
         }
         unread.stacks += u64::from(event.has_stack);
         if event.is_placed() {
             index.has_fractions |= event.ts.is_some_and(|ts| ts % 1000 != 0);
-            order.add(at, &event)?;
+            order.add(&walked)?;
             continue;
         }
         match event.phase {
-            b'M' => index.metadata(key, &event),
+            b'M' => index.metadata(key, event),
             b'P' => unread.samples += 1,
             b'N' | b'O' | b'D' => unread.objects += 1,
             b'v' | b'V' => unread.dumps += 1,

@@ -62,9 +62,17 @@ pub(super) fn detect(bytes: &[u8]) -> bool {
     false
 }
 
+/// Whether the first element with members is an event. Some writers begin with an empty object, so that each event
+/// may have a comma before it.
 fn first_element_is_event(mut scanner: Scanner<'_>) -> bool {
-    if !scanner.skip(b'{') {
-        return false;
+    loop {
+        if !scanner.skip(b'{') {
+            return false;
+        }
+        if !scanner.skip(b'}') {
+            break;
+        }
+        scanner.skip(b',');
     }
     while let Ok(Some(name)) = scanner.member_name() {
         let value = scanner.value();

@@ -34,8 +34,9 @@ struct EventPlace {
 /// A part of the file.
 #[derive(Debug)]
 enum EventRun {
-    /// `count` events in order of time, of which the first begins at `at`.
-    InOrder { at: usize, count: usize },
+    /// `count` events in order of time, of which the first begins at `at`, in a list that is a member of an object
+    /// or not.
+    InOrder { at: usize, in_object: bool, count: usize },
     /// The sorted places of events, which begin at the place of this number in the store.
     Sorted { first: u64, count: usize },
 }
@@ -63,15 +64,21 @@ pub(super) struct OrderBuilder {
     /// The current run.
     places: Vec<EventPlace>,
     is_sorted: bool,
+    /// Whether the run begins in a list that is a member of an object.
+    in_object: bool,
 }
 
 impl OrderBuilder {
-    /// Adds the event that begins at `at`.
+    /// Adds an event.
     #[inline]
-    pub(super) fn add(&mut self, at: usize, event: &JsonEvent<'_>) -> io::Result<()> {
+    pub(super) fn add(&mut self, WalkedEvent { at, in_object, event }: &WalkedEvent<'_>) -> io::Result<()> {
+        let at = *at;
         let place = EventPlace { key: event.sort_key(), at: at as u64 };
         self.is_sorted = match self.places.last() {
-            None => true,
+            None => {
+                self.in_object = *in_object;
+                true
+            }
             Some(last) => self.is_sorted && *last <= place,
         };
         self.places.push(place);
@@ -82,7 +89,11 @@ impl OrderBuilder {
         let Some(first) = self.places.first() else { return Ok(()) };
         let count = self.places.len();
         if self.is_sorted {
-            self.order.runs.push(EventRun::InOrder { at: first.at as usize, count });
+            self.order.runs.push(EventRun::InOrder {
+                at: first.at as usize,
+                in_object: self.in_object,
+                count,
+            });
         } else {
             self.places.sort_unstable();
             let first = self.order.store.add(&mut self.places, is_more)?;
@@ -153,8 +164,8 @@ enum Cursor<'a> {
 impl<'a> Cursor<'a> {
     fn new(run: &EventRun, data: &'a [u8], store: &Store) -> io::Result<Option<Cursor<'a>>> {
         match *run {
-            EventRun::InOrder { at, count } => {
-                let mut walk = Box::new(EventWalk::at(data, at));
+            EventRun::InOrder { at, in_object, count } => {
+                let mut walk = Box::new(EventWalk::at(data, at, in_object));
                 let next = walk.next_event();
                 Ok(next.map(|next| Cursor::InOrder { walk, next, left: count - 1 }))
             }
@@ -195,7 +206,7 @@ impl<'a> Cursor<'a> {
                 let at = next.at as usize;
                 let event = JsonEvent::read(&mut Scanner::new(data, at));
                 let event = event.map_err(|_| io::Error::other("an event has changed while it was read"))?;
-                use_event(&WalkedEvent { at, event })?;
+                use_event(&WalkedEvent { at, in_object: false, event })?;
                 if places.len() == 0 && *left > 0 {
                     *places = store.read(*first, (*left).min(READ_PLACES))?.into_iter();
                     *first += places.len() as u64;

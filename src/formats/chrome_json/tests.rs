@@ -257,6 +257,28 @@ fn more_events_than_a_run_holds_are_put_in_order() {
 }
 
 #[test]
+fn every_list_of_a_file_is_read_in_order_of_time() {
+    let event =
+        |at: u64| format!("{{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{at},\"dur\":2,\"name\":\"n\"}}");
+    let [a, b, c] = [10, 20, 30].map(event);
+    for text in [
+        format!("{{\"traceEvents\":[{a}],\"x\":1,\"traceEvents\":[{b},{c}]}}"),
+        format!("{{\"traceEvents\":[{c}],\"traceEvents\":[{b},{a}]}}"),
+        format!("{{\"traceEvents\":[{a}]}}\n{{\"traceEvents\":[{b}]}}\n{{\"traceEvents\":[{c}]}}\n"),
+        format!("[{a}] [{b},{c}]"),
+        format!("[{{}},{a},{b},{c}]"),
+    ] {
+        let (_, report) = log(&text);
+        assert_eq!((report.track_events.slices, report.damage.len()), (3, 0), "{text}");
+        assert_eq!(
+            (report.first_ts, report.last_ts),
+            (Some(Timestamp(10_000)), Some(Timestamp(32_000))),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn files_are_told_from_other_json() {
     let yes = |text: &str| assert!(detect(text.as_bytes()), "{text}");
     let no = |text: &str| assert!(!detect(text.as_bytes()), "{text}");

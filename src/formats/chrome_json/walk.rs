@@ -1,7 +1,8 @@
 //! Walks over a file's events in the order of the file, also behind damaged ones.
 //!
 //! The file is an array of events, or an object with that array as its member `traceEvents`. Chrome leaves
-//! out the end of the array where it was ended itself, and puts a comma behind the last event.
+//! out the end of the array where it was ended itself, and puts a comma behind the last event. Node.js writes several
+//! such documents into one file.
 
 use super::event::JsonEvent;
 use crate::formats::Damage;
@@ -42,6 +43,8 @@ pub(super) struct EventWalk<'a> {
 /// An event, and where its text begins.
 pub(super) struct WalkedEvent<'a> {
     pub(super) at: usize,
+    /// Whether its list is a member of an object; `false` of an event that is read alone.
+    pub(super) in_object: bool,
     pub(super) event: JsonEvent<'a>,
 }
 
@@ -50,19 +53,14 @@ impl<'a> EventWalk<'a> {
     pub(super) fn new(data: &'a [u8]) -> EventWalk<'a> {
         let start = if data.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let mut scanner = Scanner::new(data, start);
-        let place = if scanner.skip(b'[') {
-            WalkPosition::Events { in_object: false }
-        } else if scanner.skip(b'{') {
-            WalkPosition::Members
-        } else {
-            WalkPosition::End
-        };
+        let place = begin_document(&mut scanner).unwrap_or(WalkPosition::End);
         EventWalk::from(scanner, place)
     }
 
-    /// A walk over the events of `data` from that one on which begins at `at`.
-    pub(super) fn at(data: &'a [u8], at: usize) -> EventWalk<'a> {
-        EventWalk::from(Scanner::new(data, at), WalkPosition::Events { in_object: false })
+    /// A walk over the events of `data` from that one on which begins at `at`, in a list that is a member of an
+    /// object or not.
+    pub(super) fn at(data: &'a [u8], at: usize, in_object: bool) -> EventWalk<'a> {
+        EventWalk::from(Scanner::new(data, at), WalkPosition::Events { in_object })
     }
 
     fn from(scanner: Scanner<'a>, place: WalkPosition) -> EventWalk<'a> {
@@ -75,6 +73,25 @@ impl<'a> EventWalk<'a> {
             damage: Vec::new(),
             unreported_places: 0,
             no_events: 0,
+        }
+    }
+
+    /// Goes on behind the end of a document.
+    #[cold]
+    fn end_document(&mut self) {
+        self.place = WalkPosition::End;
+        if self.scanner.peek().is_some() {
+            let at = self.scanner.at;
+            match begin_document(&mut self.scanner) {
+                Some(place) => self.place = place,
+                None => self.tell(
+                    at,
+                    &format!(
+                        "{} bytes behind the end of the JSON are not read",
+                        self.scanner.data.len() - at
+                    ),
+                ),
+            }
         }
     }
 
@@ -112,7 +129,7 @@ impl<'a> EventWalk<'a> {
                     }
                     let at = self.scanner.at;
                     match JsonEvent::read(&mut self.scanner) {
-                        Ok(event) => return Some(WalkedEvent { at, event }),
+                        Ok(event) => return Some(WalkedEvent { at, in_object, event }),
                         Err(fault) => self.damaged_event(at, fault),
                     }
                 }
@@ -132,7 +149,11 @@ impl<'a> EventWalk<'a> {
             }
             Some(b']') => {
                 self.scanner.at += 1;
-                self.place = if in_object { WalkPosition::Members } else { WalkPosition::End };
+                if in_object {
+                    self.place = WalkPosition::Members;
+                } else {
+                    self.end_document();
+                }
             }
             Some(_) => match self.scanner.value() {
                 Ok(_) => self.no_events += 1,
@@ -144,10 +165,7 @@ impl<'a> EventWalk<'a> {
     fn next_member(&mut self) {
         let name = match self.scanner.member_name() {
             Ok(Some(name)) => name,
-            Ok(None) => {
-                self.place = WalkPosition::End;
-                return;
-            }
+            Ok(None) => return self.end_document(),
             Err(fault) => return self.damaged_member(fault),
         };
         if name.raw() == b"traceEvents" && self.scanner.skip(b'[') {
@@ -215,6 +233,15 @@ impl<'a> EventWalk<'a> {
     }
 }
 
+/// Moves into the document that begins here; `None` where none does.
+fn begin_document(scanner: &mut Scanner<'_>) -> Option<WalkPosition> {
+    if scanner.skip(b'[') {
+        Some(WalkPosition::Events { in_object: false })
+    } else {
+        scanner.skip(b'{').then_some(WalkPosition::Members)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,6 +267,23 @@ mod tests {
             (format!("[{a},{a}"), true),
             (format!("{{\"traceEvents\":[{a},{a}]"), true),
             (format!("{{\"traceEvents\":[{a},null,{a}],\"y\":"), true),
+        ] {
+            let (names, damage) = names(&text);
+            assert_eq!((names, damage.len()), (vec!["a".to_owned(); 2], usize::from(damaged)), "{text}");
+        }
+    }
+
+    #[test]
+    fn further_documents_and_lists_are_read_and_other_bytes_are_told() {
+        let a = r#"{"ph":"X","name":"a"}"#;
+        for (text, damaged) in [
+            (format!("[{a}]\n[{a}]\n"), false),
+            (format!("{{\"traceEvents\":[{a}]}}\n{{\"x\":1,\"traceEvents\":[{a}]}}"), false),
+            (format!("{{\"traceEvents\":[{a}]}}[{a}]"), false),
+            (format!("{{\"traceEvents\":[{a}],\"traceEvents\":[{a}]}}"), false),
+            (format!("[{a},{a}] trailing"), true),
+            (format!("{{\"traceEvents\":[{a},{a}]}}\0\0"), true),
+            (format!("{{\"traceEvents\":[{a}]}}{{\"traceEvents\":[{a}"), true),
         ] {
             let (names, damage) = names(&text);
             assert_eq!((names, damage.len()), (vec!["a".to_owned(); 2], usize::from(damaged)), "{text}");

@@ -7,7 +7,7 @@ use std::io;
 
 use flate2::read::ZlibDecoder;
 
-use super::cut_line;
+use super::{cut_line, other_layouts};
 use crate::formats::text_lines::{FileMemory, lines};
 use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo, base64};
@@ -121,6 +121,13 @@ impl<'a> TextContents<'a> {
                 .push("a section was not read: it lists the control groups of threads (CGROUP DUMP)".into());
             return;
         }
+        let text = match other_layouts::as_event_lines(&text) {
+            Some(lines) => {
+                report.notes.push(format!("{} is read as events", lines.layout));
+                ContainedText::Owned(lines.text)
+            }
+            None => text,
+        };
         let Some(at) = find(&text, memory) else { return self.traces.push(text) };
         if at == 0 {
             return self.ps_tables.push(text);

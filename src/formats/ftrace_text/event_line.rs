@@ -52,9 +52,11 @@ pub(super) fn parse(line: &[u8]) -> Option<EventLine<'_>> {
             continue;
         }
         let Some((comm, tid, tgid)) = task(&line[..open]) else { continue };
-        let Some((flags, ts, decimals, rest)) = time(&line[from + len + 1..]) else { continue };
+        let (late_tgid, behind) = late_tgid(&line[from + len + 1..]);
+        let Some((flags, ts, decimals, rest)) = time(behind) else { continue };
         let (flags, preempt_count) = flags.map_or((0, 0), trace_flags::decode);
         let cpu = Cpu(u32::try_from(cpu).ok()?);
+        let tgid = tgid.or(late_tgid);
         return Some(EventLine { comm, tid, tgid, cpu, flags, preempt_count, ts, decimals, rest });
     }
     None
@@ -66,8 +68,7 @@ fn task(text: &[u8]) -> Option<(&[u8], Tid, Option<Pid>)> {
     let mut tgid = None;
     if let Some(inner) = text.strip_suffix(b")") {
         let open = memchr::memrchr(b'(', inner)?;
-        // The kernel prints dashes for a process that it does not know.
-        tgid = std::str::from_utf8(inner[open + 1..].trim_ascii()).ok()?.parse().ok();
+        tgid = process_id(&inner[open + 1..]);
         text = text[..open].trim_ascii_end();
     }
     let digits = text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
@@ -77,13 +78,27 @@ fn task(text: &[u8]) -> Option<(&[u8], Tid, Option<Pid>)> {
     Some((comm.strip_suffix(b"-")?.trim_ascii_start(), Tid(i32::try_from(tid).ok()?), tgid))
 }
 
+/// The process id between brackets. The kernel prints dashes for a process that it does not know.
+fn process_id(text: &[u8]) -> Option<Pid> {
+    std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
+}
+
+/// The process id in `( TGID)` behind the CPU, where kernels 4.13 to 4.17 print it, and the text behind it.
+#[inline]
+fn late_tgid(text: &[u8]) -> (Option<Pid>, &[u8]) {
+    let text = text.trim_ascii_start();
+    let inner =
+        text.strip_prefix(b"(").and_then(|inner| inner.split_at_checked(memchr::memchr(b')', inner)?));
+    inner.map_or((None, text), |(tgid, behind)| (process_id(tgid), &behind[1..]))
+}
+
 type FlagsAndTime<'a> = (Option<&'a [u8]>, Timestamp, u8, &'a [u8]);
 
 /// The flags that every kernel prints: interrupts, rescheduling, context and preempt count. The time may
 /// follow them without a blank, as some tools write it.
-const FLAGS: usize = 4;
+pub(super) const FLAGS: usize = 4;
 /// The characters that stand for a flag (`trace_print_lat_fmt()` in kernel/trace/trace_output.c).
-const FLAG_LETTERS: &[u8] = b".dDXbBNnpLlHhsZz0123456789abcdef";
+pub(super) const FLAG_LETTERS: &[u8] = b".dDXbBNnpLlHhsZz0123456789abcdef";
 
 /// The flags, the time, its decimals and the rest of ` d..2 1136.097253: …`, which follows the CPU's
 /// bracket.
@@ -193,6 +208,12 @@ mod tests {
         assert_eq!((tgid.comm, tgid.tid, tgid.tgid), (&b"my app [x]-1"[..], Tid(77), Some(Pid(123))));
         assert_eq!((tgid.ts, tgid.flags, tgid.preempt_count), (Timestamp(5_000_000_001), 0x2d, 2));
         assert_eq!(line("a-1 (-----) [001] ...1 1.5: x:").tgid, None);
+        let late = line(" bash-1091  [000] ( 1091) d..2    28.313544: sched_switch: x");
+        assert_eq!((late.tgid, late.preempt_count, late.rest), (Some(Pid(1091)), 2, &b"sched_switch: x"[..]));
+        assert_eq!(
+            (line("a-1 [001] (-----) ...1 1.5: x:").tgid, line("a-1 [001] (7) 1.5: x:").tgid),
+            (None, Some(Pid(7)))
+        );
         assert_eq!(line("a-1 [001] ...21 12345: x:").preempt_count, 0x12);
         assert_eq!(line("a-1 [001] ...1 12345: x:").ts, Timestamp(12_345));
         let close = line("a-1 [001] d...1.5: x: y");

@@ -1,13 +1,14 @@
 //! Reads ftrace as text: the kernel's `trace` and `trace_pipe`, the output of `atrace` (plain or `-z`) and of
 //! `trace-cmd report`, and systrace's HTML pages that contain any of these.
 //!
-//! [`container`] takes the texts out of the file, [`event_line`] parses a line up to the event's name, and
+//! [`container`] takes the texts out of the file, [`other_layouts`] rewrites those of other layouts, [`event_line`] parses a line up to the event's name, and
 //! [`event_classifier`] turns the rest of the line into an event type and field values.
 
 mod container;
 mod cut_line;
 mod event_classifier;
 mod event_line;
+mod other_layouts;
 
 use std::io;
 use std::ops::Range;
@@ -354,11 +355,11 @@ fn blocks_by_time<'t>(lines: impl Iterator<Item = (usize, &'t [u8])>, text_len: 
 const DETECTION_LINES: usize = 400;
 
 /// Whether a file with these bytes is ftrace's text: it has ftrace's header, atrace's `TRACE:`, or a line
-/// with ` [000] … 12.345678: name:` among the first lines.
+/// with `-12 [000] … 12.345678: name:` among the first lines.
 pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
     let head = first_bytes(bytes);
     if head.trim_ascii_start().starts_with(b"# tracer:") {
-        return true;
+        return !other_layouts::lacks_times(head);
     }
     let mut lines = head.split(|b| *b == b'\n').map(|l| l.trim_ascii()).take(DETECTION_LINES);
     !is_html_page(head)
@@ -368,27 +369,12 @@ pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
                 || line == b"capturing trace... done"
                 || line.starts_with(b"/proc/")
                 || line.starts_with(b"proc/")
-                || is_event_line(line)
+                || event_line::parse(line).is_some()
         })
 }
 
 fn first_bytes(bytes: &[u8]) -> &[u8] {
     bytes.get(..DETECTION_BYTES).unwrap_or(bytes)
-}
-
-fn is_event_line(line: &[u8]) -> bool {
-    let Some(open) = line.iter().position(|b| *b == b'[') else { return false };
-    let Some(cpu) = line.get(open + 1..) else { return false };
-    let digits = cpu.iter().take_while(|b| b.is_ascii_digit()).count();
-    if digits == 0 || cpu.get(digits) != Some(&b']') {
-        return false;
-    }
-    // After the CPU and optional flags follow seconds with a fraction and a colon.
-    let mut words = cpu.get(digits + 1..).unwrap_or_default().split(|b| b.is_ascii_whitespace());
-    words.by_ref().filter(|w| !w.is_empty()).take(3).any(|word| {
-        let Some((b':', number)) = word.split_last() else { return false };
-        number.contains(&b'.') && number.iter().all(|b| b.is_ascii_digit() || *b == b'.')
-    })
 }
 
 /// Whether a file with these bytes is systrace's HTML page, in its old or its new form.

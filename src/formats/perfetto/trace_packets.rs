@@ -195,9 +195,7 @@ pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
         let mut all = fields(rest);
         match all.next() {
             Some((trace::PACKET, WireValue::Bytes(body))) => {
-                let mut inside = fields(body);
-                inside.by_ref().take(CHECKED_FIELDS).for_each(drop);
-                if inside.broken {
+                if !body.is_empty() && !may_be_packet(body) {
                     return is_packet_seen;
                 }
                 // A file of nothing but empty packets is a trace, too.

@@ -102,7 +102,14 @@ fn a_damaged_zip_is_named_and_causes_no_panic() {
 fn files_of_other_tools_are_named_by_every_command_in_the_same_words() {
     let dir = support::tempdir();
     let tar = [&[b'a'; 257][..], b"ustar\x0000", &[0; 247]].concat();
-    let files: [(&str, &[u8], &str); 3] = [
+    let files: [(&str, &[u8], &str); 6] = [
+        (
+            "a.json",
+            b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"}",
+            "this is a profile of speedscope; it is not read here: ",
+        ),
+        ("perf.txt", b"sh 12 [000] 1.500000: 250000 cpu-clock: \n\tff x (y)\n", "the text of perf script"),
+        ("graph.txt", b"# tracer: function_graph\n#\n 0)   0.5 us    |  f();\n", "funcgraph-abstime"),
         ("memory.hprof", b"JAVA PROFILE 1.0.3\0", "this is a heap dump (hprof); it is not read here: "),
         (
             "app.trace",
@@ -123,6 +130,40 @@ fn files_of_other_tools_are_named_by_every_command_in_the_same_words() {
             assert_eq!(said, (Some(1), by_info.clone()), "{command:?}");
         }
     }
+}
+
+#[test]
+fn an_output_that_would_hold_nothing_is_refused_in_every_format() {
+    let dir = support::tempdir();
+    fs::write(dir.path().join("empty.json"), "{\"traceEvents\":[]}").unwrap();
+    fs::write(dir.path().join("empty.txt"), "# tracer: nop\n#\n").unwrap();
+    for name in ["empty.json", "empty.txt"] {
+        for ending in ["pftrace", "json", "txt", "dat", "html", "csv", "systrace.html"] {
+            let output = format!("out.{ending}");
+            let (status, said) = run(dir.path(), &["convert", name, "-o", &output]);
+            assert_eq!(status, Some(1), "{output}: {said}");
+            assert!(said.contains("could be read: nothing is written"), "{output}: {said}");
+            assert!(!dir.path().join(&output).exists(), "{output}");
+        }
+    }
+}
+
+#[test]
+fn a_text_of_powershell_is_read() {
+    let dir = support::tempdir();
+    let text = "# tracer: nop\n a-7 [000] d..1 1.5: tracing_mark_write: B|7|größer\n a-7 [000] d..1 1.6: tracing_mark_write: E|7\n";
+    let bytes: Vec<u8> =
+        std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    fs::write(dir.path().join("a.txt"), bytes).unwrap();
+    fs::write(dir.path().join("b.txt"), text).unwrap();
+    for name in ["a", "b"] {
+        let (status, said) =
+            run(dir.path(), &["convert", &format!("{name}.txt"), "-o", &format!("{name}.csv")]);
+        assert_eq!(status, Some(0), "{said}");
+    }
+    let csv = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    assert!(csv("a.csv").contains("größer"));
+    assert_eq!(csv("a.csv"), csv("b.csv"));
 }
 
 #[test]
