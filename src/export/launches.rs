@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::convert::{ConvertError, ConvertRequest};
 use super::explain::{FIRST_LAUNCH, explain, known_launches};
-use super::runs::{measure_part, runs_of};
+use super::runs::{measure, runs_of};
 use crate::clock::Timestamp;
 use crate::measure::{Comparison, LINES_OF_A_KIND, LaunchSpan, LaunchType, MeasureKind, MeasuredRun, RunSet};
 use crate::statistics::{Spread, median};
@@ -36,7 +36,7 @@ impl MeasuredLaunch {
     /// [`ConvertError`] where an input cannot be read.
     pub fn measure(inputs: &[PathBuf], until: Option<&str>) -> Result<MeasuredLaunch, ConvertError> {
         let request = ConvertRequest::to_read(inputs);
-        let (run, _) = measure_part(request, until)?;
+        let (run, _) = measure(request, until)?;
         let explanation = match &run.launch {
             Some(_) => known_launches(explain(request, &FIRST_LAUNCH))?.into_iter().next(),
             None => None,
