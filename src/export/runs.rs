@@ -102,8 +102,8 @@ pub(crate) fn benchmark_times(inputs: &[PathBuf]) -> io::Result<Vec<(String, i64
     for trace in inputs {
         let Some(metrics) = metrics_of(trace)? else { continue };
         times.extend(metrics.times);
-        for (name, samples) in metrics.samples.into_iter().filter(|(_, samples)| !samples.is_empty()) {
-            for (percent, ns) in PERCENTILES.into_iter().zip(percentiles(samples)) {
+        for (name, samples) in metrics.samples {
+            for (percent, ns) in PERCENTILES.into_iter().zip(percentiles(samples).into_iter().flatten()) {
                 times.push((format!("{name}.p{percent}"), ns.round() as i64));
             }
         }

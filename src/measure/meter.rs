@@ -339,7 +339,7 @@ impl TrackSink for RunMeter {
         let launched = self.run.launch.as_ref().and_then(|launch| launch.main_tid);
         let of_app =
             measured.frames.iter().filter(|frame| launched.is_none_or(|main| main.is_main_of(frame.pid)));
-        of_app.for_each(|frame| self.run.frames.add(frame.duration_cpu_ns, frame.overrun()));
+        of_app.for_each(|frame| self.run.frames.add(frame.duration_cpu(), frame.overrun()));
         let (part, main_tid, (from, to)) = self.choose_part(tasks, (first, last), period);
         self.run.part = part;
         self.run.main_tid = main_tid;

@@ -199,8 +199,8 @@ pub static TABLES: &[TableSchema] = &[
     ] },
     TableSchema { id: TableId::Frame, name: "frame", sorted_by: &["pid", "ts_abs"], columns: &[
         TRACE_ID, nullable("id", Int64), nullable("app", Text), column("pid", Int32), nullable("layer", Text),
-        column("utid", Int64), column("render_utid", Int64), TS, TS_ABS, DUR, column("cpu_ns", Int64),
-        column("duration_cpu_ns", Int64), nullable("overrun_ns", Int64), nullable("deadline", Text),
+        nullable("utid", Int64), nullable("render_utid", Int64), TS, TS_ABS, DUR, nullable("cpu_ns", Int64),
+        nullable("duration_cpu_ns", Int64), nullable("overrun_ns", Int64), nullable("deadline", Text),
         nullable("jank_type", Text),
     ] },
     TableSchema { id: TableId::Cause, name: "cause", sorted_by: &["ts_abs"], columns: &[

@@ -4,7 +4,7 @@ use super::kept_time::KeptTime;
 use super::model::{Model, Slices, ThreadHistory};
 use crate::clock::Timestamp;
 use crate::ids::Tid;
-use crate::measure::{Frame, Launch, LaunchType, Measured};
+use crate::measure::{Frame, Launch, LaunchType, Measured, late_frames};
 
 /// A question about a timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Question {
     /// where these do not tell it.
     pub(crate) fn kept_time(&self, measured: Measured) -> KeptTime {
         let of_launches = measured.launches.iter().filter_map(|launch| launch.main_tid);
-        let of_frames = measured.frames.iter().flat_map(|frame| [frame.ui_tid, frame.render_tid]);
+        let of_frames = measured.frames.iter().flat_map(Frame::tids);
         let threads: Vec<Tid> = of_launches.chain(of_frames).collect();
         let model = Model { measured, ..Model::default() };
         let spans = match self {
@@ -195,12 +195,13 @@ impl Model {
             frame: None,
             asked: launch_span(launch),
         });
-        let frames = self.late().take(MAX_SPANS).map(|frame| MeasuredSpan {
-            kind: MeasuredKind::Frame,
-            app: frame.package.clone(),
-            frame: frame.id,
-            asked: self.frame_span(frame),
-        });
+        let frames =
+            late_frames(&self.measured.frames).into_iter().take(MAX_SPANS).map(|frame| MeasuredSpan {
+                kind: MeasuredKind::Frame,
+                app: frame.package.clone(),
+                frame: frame.id,
+                asked: self.frame_span(frame),
+            });
         launches.chain(frames).collect()
     }
 
@@ -251,33 +252,20 @@ impl Model {
     }
 
     fn late_frames(&self) -> Vec<SpanAsked> {
-        self.late().map(|frame| self.frame_span(frame)).collect()
+        late_frames(&self.measured.frames).into_iter().map(|frame| self.frame_span(frame)).collect()
     }
 
-    /// The frames that ended after their deadline; without deadlines those that took long.
-    fn late(&self) -> impl Iterator<Item = &Frame> {
-        let frames = &self.measured.frames;
-        let has_deadlines = frames.iter().any(|frame| frame.overrun().is_some());
-        let is_late = move |frame: &&Frame| if has_deadlines { frame.is_janky() } else { frame.is_slow() };
-        frames.iter().filter(is_late)
-    }
-
-    /// A frame's time is its UI thread's as long as that works on it, and then its RenderThread's.
+    /// A frame's time is its UI thread's as long as that works on it, and then its RenderThread's. A frame that
+    /// only FrameTimeline has is its process's main thread's.
     fn frame_span(&self, frame: &Frame) -> SpanAsked {
-        let slices = self.threads.get(&frame.ui_tid).map(|thread| &thread.slices);
-        let ui_end = slices.and_then(|slices| {
-            let after = slices.list.partition_point(|slice| slice.start < frame.begin);
-            let within = slices.list[after..].iter().take_while(|slice| slice.start < frame.end);
-            let mut of_frame =
-                within.filter(|slice| self.names.text(slice.name).starts_with("Choreographer#doFrame"));
-            of_frame.next().map(|slice| slice.end.clamp(frame.begin, frame.end))
-        });
         let number = frame.id.map_or(String::new(), |id| format!(" {id}"));
-        let mut threads = Vec::new();
-        if let Some(end) = ui_end {
-            threads.push((frame.ui_tid, end));
-        }
-        threads.push((frame.render_tid, frame.end));
+        let threads = match &frame.work {
+            Some(work) => {
+                let ui = self.ui_end(frame, work.ui_tid).map(|end| (work.ui_tid, end));
+                ui.into_iter().chain([(work.render_tid, frame.end)]).collect()
+            }
+            None => vec![(frame.pid.main_thread(), frame.end)],
+        };
         let detail = match frame.overrun() {
             Some(overrun) if overrun > 0 => {
                 format!("{} after its deadline", ms(overrun.unsigned_abs()))
@@ -286,6 +274,16 @@ impl Model {
         };
         let what = format!("frame{number} of {}", frame.package);
         SpanAsked { what, begin: frame.begin, end: frame.end, threads, launched: None, detail }
+    }
+
+    /// The end of the UI thread's part of a frame.
+    fn ui_end(&self, frame: &Frame, ui_tid: Tid) -> Option<Timestamp> {
+        let slices = &self.threads.get(&ui_tid)?.slices;
+        let after = slices.list.partition_point(|slice| slice.start < frame.begin);
+        let within = slices.list[after..].iter().take_while(|slice| slice.start < frame.end);
+        let mut of_frame =
+            within.filter(|slice| self.names.text(slice.name).starts_with("Choreographer#doFrame"));
+        of_frame.next().map(|slice| slice.end.clamp(frame.begin, frame.end))
     }
 
     /// All slices or calls of a name; where none is called exactly so, those whose name contains it.

@@ -161,7 +161,8 @@ impl TableSink<'_> {
     /// Makes a row of each frame.
     fn push_frames(&mut self, frames: &[Frame]) -> io::Result<()> {
         for frame in frames {
-            self.tids.extend([frame.ui_tid, frame.render_tid]);
+            self.tids.extend(frame.tids());
+            let work = frame.work.as_ref();
             self.rows.push(
                 TableId::Frame,
                 [
@@ -169,13 +170,13 @@ impl TableSink<'_> {
                     (!frame.package.is_empty()).then_some(&frame.package).into(),
                     frame.pid.into(),
                     frame.layer.as_ref().into(),
-                    frame.ui_tid.into(),
-                    frame.render_tid.into(),
+                    work.map(|work| work.ui_tid).into(),
+                    work.map(|work| work.render_tid).into(),
                     Cell::Int(0),
                     frame.begin.into(),
                     frame.duration().into(),
-                    frame.cpu_ns.into(),
-                    frame.duration_cpu_ns.into(),
+                    work.map(|work| work.cpu_ns).into(),
+                    frame.duration_cpu().into(),
                     frame.overrun().into(),
                     frame.deadline.map(|deadline| deadline.name()).into(),
                     frame.jank_type.as_ref().into(),

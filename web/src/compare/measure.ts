@@ -60,9 +60,11 @@ function within(
   };
   for (let item = 0; item < start.length && start[item] <= to; item++) {
     while (open.length > 0 && open[open.length - 1].depth >= depth[item]) close();
-    if (end[item] < from || (end[item] === from && start[item] < from)) continue;
     const begin = Math.max(start[item], from);
-    open.push({ item, start: begin, length: Math.min(end[item], to) - begin, inside: 0, depth: depth[item] });
+    const length = Math.min(end[item], to) - begin;
+    // What only touches the period is not in it.
+    if (length < 0 || (length === 0 && start[item] < end[item])) continue;
+    open.push({ item, start: begin, length, inside: 0, depth: depth[item] });
   }
   while (open.length > 0) close();
 }

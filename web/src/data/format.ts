@@ -161,7 +161,7 @@ export interface FrameSummary {
   slow: number;
   big_jank: number;
   huge_jank: number;
-  duration_cpu_ns: Percentiles;
+  duration_cpu_ns: Percentiles | null;
   overrun_ns: Percentiles | null;
 }
 
