@@ -384,7 +384,7 @@ mod tests {
         let set = |times: [u64; 5]| LaunchSet { launches: times.map(|ns| launch(ns, &[])).into() };
         let compared = set([20, 21, 22, 23, 24]).compare(set([10, 11, 12, 13, 14]), ["old", "new"]);
         let value = compared.to_json().unwrap();
-        assert_eq!((&value["total"]["delta_ns"], &value["total"]["noise"]), (&10.into(), &false.into()));
+        assert_eq!((&value["total"]["delta_ns"], &value["total"]["verdict"]), (&10.into(), &"slower".into()));
         assert_eq!(compared.lines()[0], "old: old (5 runs)");
     }
 }

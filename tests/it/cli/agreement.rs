@@ -184,3 +184,39 @@ fn launches_with_a_method_trace_agree() {
         assert!(times.contains_key(kind), "{kind}: {times:?}");
     }
 }
+
+/// The verdict of the gate on `launch.total` and the one of `report --against`, each with its p-value.
+fn verdicts(dir: &Path) -> [(String, Value); 2] {
+    let gate =
+        ["gate", "--json", "--baseline", "old", "--candidate", "new", "--fail-if", "launch.total > +3%"];
+    let judged = run_in(dir, &gate).json()["conditions"][0]["measures"][0].clone();
+    let mut args: Vec<String> = vec!["report".into()];
+    args.extend(files(dir, "new"));
+    files(dir, "old").into_iter().for_each(|file| args.extend(["--against".into(), file]));
+    args.extend(["-o", "page.html", "--json"].map(str::to_owned));
+    let total = run_in(dir, &args).json()["comparison"]["total"].clone();
+    [judged, total].map(|row| (row["verdict_text"].as_str().unwrap().to_owned(), row["p"].clone()))
+}
+
+#[test]
+fn the_gate_and_the_comparison_have_one_verdict_in_the_same_words() {
+    let sides = |runs: u64, candidate_us: u64| {
+        let dir = support::tempdir();
+        for run in 0..runs {
+            // A run of one side lies between two of the other one where both take as long.
+            let texts = [90_000 + 2_000 * run, candidate_us + 2_000 * run];
+            write_pair(dir.path(), &format!("{run}.txt"), texts.map(|us| beside_a_sleeper(us, true)));
+        }
+        verdicts(dir.path())
+    };
+    for few in [1, 3, 4] {
+        let too_few = ("too few runs to tell (at least 5 a side)".to_owned(), Value::Null);
+        assert_eq!(sides(few, 290_000), [too_few.clone(), too_few], "{few} runs a side");
+    }
+    for (candidate_us, word) in [(290_000, "slower"), (91_000, "no change larger than 1.2 %")] {
+        for (text, p) in sides(5, candidate_us) {
+            assert_eq!(text, word);
+            assert!(p.is_number(), "{text}: {p}");
+        }
+    }
+}
