@@ -1,7 +1,7 @@
 //! The spans that can be asked about: launches, frames, slices, calls of methods, and stretches of a thread.
 
 use super::kept_time::KeptTime;
-use super::model::{Model, Slices, ThreadHistory};
+use super::model::{Model, Slice, ThreadHistory};
 use crate::clock::Timestamp;
 use crate::ids::Tid;
 use crate::measure::{Frame, Launch, LaunchType, Measured, late_frames};
@@ -171,14 +171,12 @@ impl Model {
                 some(frames.map(|frame| self.frame_span(frame)).collect(), || NothingAsked::Frame(*number))
             }
             Question::LateFrames => some(self.late_frames(), || NothingAsked::LateFrame),
-            Question::Slice(name) => self.named(
-                name,
-                |thread| &thread.slices,
-                |similar| NothingAsked::Slice { name: name.clone(), similar },
-            ),
+            Question::Slice(name) => self.named(name, ThreadHistory::all_slices, |similar| {
+                NothingAsked::Slice { name: name.clone(), similar }
+            }),
             Question::Method(name) => self.named(
                 name,
-                |thread| &thread.calls,
+                |thread| [&thread.calls.list, &[]],
                 |similar| NothingAsked::Method { name: name.clone(), similar },
             ),
             Question::Stretch { thread, from_ns, to_ns } => self.stretch(thread, *from_ns, *to_ns),
@@ -290,15 +288,15 @@ impl Model {
     fn named(
         &self,
         name: &str,
-        of: impl Fn(&ThreadHistory) -> &Slices,
+        of: impl Fn(&ThreadHistory) -> [&[Slice]; 2],
         nothing: impl Fn(Vec<String>) -> NothingAsked,
     ) -> Result<Vec<SpanAsked>, NothingAsked> {
         let with = |fits: &dyn Fn(&str) -> bool| {
             let mut spans = Vec::new();
             for (tid, thread) in &self.threads {
                 let found = of(thread)
-                    .list
-                    .iter()
+                    .into_iter()
+                    .flatten()
                     .filter(|slice| slice.end < Timestamp::MAX && fits(self.names.text(slice.name)));
                 spans.extend(found.map(|slice| {
                     let what = self.slice_words(*tid, self.names.text(slice.name));
@@ -316,7 +314,7 @@ impl Model {
             spans.truncate(MAX_SPANS);
         }
         some(spans, || {
-            let names = self.threads.values().flat_map(|thread| of(thread).list.iter());
+            let names = self.threads.values().flat_map(|thread| of(thread).into_iter().flatten());
             let all: std::collections::BTreeSet<&str> =
                 names.map(|slice| self.names.text(slice.name)).collect();
             let mut near: Vec<(f64, &str)> = all
@@ -336,13 +334,17 @@ impl Model {
         to_ns: Option<u64>,
     ) -> Result<Vec<SpanAsked>, NothingAsked> {
         let (begin, end) = self.time_between(from_ns, to_ns)?;
-        let by_number = thread.parse::<Tid>().ok().filter(|tid| self.threads.contains_key(tid));
+        let is_known = |tid: &Tid| self.threads.contains_key(tid) || self.tasks.threads.get(*tid).is_some();
+        let by_number = thread.parse::<Tid>().ok().filter(is_known);
+        let known = self.tasks.threads.sorted().into_iter().map(|(tid, _)| tid);
+        let all: Vec<Tid> = self.threads.keys().copied().chain(known).collect();
         let named = |tid: &&Tid| self.tasks.thread_name(**tid) == thread;
         // Of several threads of one name, the one that did most.
         let events = |tid: &&Tid| {
-            self.threads.get(*tid).map_or(0, |thread| thread.changes.len() + thread.slices.list.len())
+            let of = |thread: &ThreadHistory| thread.changes.len() + thread.slices.list.len();
+            self.threads.get(*tid).map_or(0, of)
         };
-        let by_name = || self.threads.keys().filter(named).max_by_key(|tid| (events(tid), **tid)).copied();
+        let by_name = || all.iter().filter(named).max_by_key(|tid| (events(tid), **tid)).copied();
         let tid = by_number.or_else(by_name).ok_or_else(|| NothingAsked::Thread(thread.to_owned()))?;
         Ok(vec![SpanAsked::of_thread(format!("thread {}", self.thread_words(tid)), tid, begin, end)])
     }
@@ -365,6 +367,7 @@ impl Model {
 
     fn thread_words(&self, tid: Tid) -> String {
         match &*self.tasks.thread_name(tid) {
+            _ if tid == Tid::UNKNOWN => "no thread".to_owned(),
             "" => tid.to_string(),
             name => format!("{name} ({tid})"),
         }

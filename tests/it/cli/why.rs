@@ -157,3 +157,36 @@ fn an_input_may_have_any_name_where_nothing_is_written() {
         assert_eq!(fs::read(dir.join(&file)).unwrap(), before, "{file}");
     }
 }
+
+/// Chrome JSON: nested slices of a thread, an asynchronous slice of its process, and a thread with a name alone.
+#[test]
+fn slices_and_threads_of_json_are_found_as_those_of_markers() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let event = |what: &str| format!("{{{what}, \"cat\": \"a\", \"pid\": 7}}");
+    let name = |tid: u32, name: &str| {
+        event(&format!(
+            "\"ph\": \"M\", \"name\": \"thread_name\", \"tid\": {tid}, \"args\": {{\"name\": \"{name}\"}}"
+        ))
+    };
+    let events = [
+        name(7, "main"),
+        name(8, "idler"),
+        event("\"ph\": \"X\", \"name\": \"load\", \"tid\": 7, \"ts\": 1000, \"dur\": 700"),
+        event("\"ph\": \"X\", \"name\": \"parse\", \"tid\": 7, \"ts\": 1100, \"dur\": 300"),
+        event("\"ph\": \"b\", \"name\": \"fetch\", \"id\": 3, \"tid\": 7, \"ts\": 900"),
+        event("\"ph\": \"e\", \"name\": \"fetch\", \"id\": 3, \"tid\": 7, \"ts\": 1900"),
+    ];
+    fs::write(dir.join("a.json"), format!("{{\"traceEvents\": [{}]}}", events.join(","))).unwrap();
+    for (question, what, ns) in [
+        (["--slice", "load"], "load on main (7)", 700_000),
+        (["--slice", "parse"], "parse on main (7)", 300_000),
+        (["--slice", "fetch"], "fetch on main (7)", 1_000_000),
+        (["--thread", "main"], "thread main (7)", 1_000_000),
+        (["--thread", "idler"], "thread idler (8)", 1_000_000),
+    ] {
+        let why = run_in(dir, &[&["why", "a.json", "--json"], &question[..]].concat()).json();
+        let span = &why["spans"][0];
+        assert_eq!((&span["what"], &span["duration_ns"]), (&what.into(), &ns.into()), "{question:?}: {why}");
+    }
+}
