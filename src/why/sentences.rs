@@ -253,3 +253,24 @@ fn words(cause: Cause) -> &'static str {
         Cause::NotRecorded => "not recorded",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page says what `why` prints. `UPDATE_GOLDEN=1 cargo test --lib the_page_has_the_words_of_causes` writes
+    /// the file anew.
+    #[test]
+    fn the_page_has_the_words_of_causes() {
+        let entry = |cause: Cause| (cause.name(), [words(cause), waited_for(cause)]);
+        let entries: std::collections::BTreeMap<_, _> = Cause::ALL.into_iter().map(entry).collect();
+        let text = serde_json::to_string_pretty(&entries).unwrap() + "\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/web/src/why/cause_words.json");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(path, &text).unwrap();
+        }
+        let checked_in: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(checked_in, serde_json::to_value(&entries).unwrap());
+    }
+}
