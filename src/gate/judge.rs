@@ -6,7 +6,9 @@ use std::fmt;
 
 use super::condition::{Condition, Limit, Selection, Unit, measure_name};
 use crate::measure::{MeasureKind, RunTimes, WHOLE_SHARE};
-use crate::statistics::{LargestChange, MIN_RUNS, RankTest, Shift, Verdict, correct, median, runs_needed};
+use crate::statistics::{
+    ChangeVerdict, LargestChange, MIN_RUNS, RankTest, Shift, correct, median, runs_needed,
+};
 use crate::why::Difference;
 
 /// The gate closes wrongly in at most this share of comparisons of unchanged sets, whatever the number of
@@ -137,18 +139,20 @@ pub struct JudgedMeasure {
 impl JudgedMeasure {
     /// The verdict in the words that all comparisons use. A change that the condition permits is limited by
     /// its interval.
-    pub(super) fn finding(&self) -> Verdict {
+    pub(super) fn finding(&self) -> ChangeVerdict {
         let limit = |size: f64| match (self.percent(size), self.unit) {
             (_, Unit::Share) => LargestChange::Points(size * 100.0 / WHOLE_SHARE as f64),
             (Some(percent), _) => LargestChange::Percent(percent),
             (None, _) => LargestChange::Ns(size),
         };
         match self.verdict {
-            MeasureVerdict::Undecided { runs_needed } => Verdict::TooFewRuns { needed: Some(runs_needed) },
-            MeasureVerdict::TooRare => Verdict::TooFewRuns { needed: None },
+            MeasureVerdict::Undecided { runs_needed } => {
+                ChangeVerdict::TooFewRuns { needed: Some(runs_needed) }
+            }
+            MeasureVerdict::TooRare => ChangeVerdict::TooFewRuns { needed: None },
             verdict => {
                 let closes = verdict == MeasureVerdict::Closes;
-                Verdict::tested(closes, self.change.estimate, self.change.interval, limit)
+                ChangeVerdict::tested(closes, self.change.estimate, self.change.interval, limit)
             }
         }
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::run::{MeasureKind, MeasuredRun};
 use crate::clock::Timestamp;
 use crate::statistics::{
-    LargestChange, MIN_RUNS, RankTest, Shift, Verdict, correct, median, middle_ranks, runs_needed,
+    ChangeVerdict, LargestChange, MIN_RUNS, RankTest, Shift, correct, median, middle_ranks, runs_needed,
 };
 
 /// From this p-value on, which is corrected for the other rows, a change is taken for noise.
@@ -134,7 +134,7 @@ struct ComparisonRow {
     /// its own, as it is. `None` where it cannot be below the limit, whatever the times.
     p_adjusted: Option<f64>,
     #[serde(flatten)]
-    finding: Verdict,
+    finding: ChangeVerdict,
     /// The smallest p-value that the numbers of this row can give.
     #[serde(skip)]
     least_p: f64,
@@ -216,7 +216,7 @@ impl Comparison {
         for rows in [&self.metrics, &self.stages, &self.states, &self.methods, &self.slices] {
             let changed = rows.iter().filter(|row| row.delta_ns != 0).take(LINES_OF_A_KIND);
             // With too few runs for any verdict, once is enough.
-            let are_few = self.total.finding == Verdict::TooFewRuns { needed: Some(MIN_RUNS) };
+            let are_few = self.total.finding == ChangeVerdict::TooFewRuns { needed: Some(MIN_RUNS) };
             lines.extend(changed.map(|row| row.line(!are_few)));
         }
         if self.rows_left_out > 0 {
@@ -257,12 +257,12 @@ impl ComparisonRow {
             Some(old) if old > 0 => LargestChange::Percent(ns * 100.0 / old as f64),
             _ => LargestChange::Ns(ns),
         };
-        self.finding = Verdict::tested(p < NOISE_FROM_P, estimate, interval, limit);
+        self.finding = ChangeVerdict::tested(p < NOISE_FROM_P, estimate, interval, limit);
         self.p_adjusted = Some(p);
     }
 
     fn set_too_few(&mut self, needed: Option<usize>) {
-        self.finding = Verdict::TooFewRuns { needed };
+        self.finding = ChangeVerdict::TooFewRuns { needed };
         self.p_adjusted = None;
     }
 }
@@ -302,7 +302,7 @@ fn row(name: &str, kind: &'static str, old: &RunValues, new: &RunValues) -> Comp
         new_count: new.median_count(),
         p: test.map(|test| test.two_sided()),
         p_adjusted: None,
-        finding: Verdict::TooFewRuns { needed: Some(MIN_RUNS) },
+        finding: ChangeVerdict::TooFewRuns { needed: Some(MIN_RUNS) },
         least_p: test.map_or(f64::INFINITY, |test| test.least_two_sided()),
         shift: Shift::between(&old.ns, &new.ns),
         old_at_ns: None,
@@ -384,9 +384,9 @@ mod tests {
         let new = set("new", runs([20, 21, 22, 23, 24], [85, 55, 65, 75, 95]));
         let comparison = Comparison::new(&old, &new);
         let slice = |name| comparison.slices.iter().find(|row| row.name == name).unwrap();
-        assert_eq!((slice("work").delta_ns, slice("work").finding), (10, Verdict::Slower));
+        assert_eq!((slice("work").delta_ns, slice("work").finding), (10, ChangeVerdict::Slower));
         assert_eq!(slice("wait").finding.to_string(), "no change larger than 50.0 %");
-        assert!(matches!(comparison.total.finding, Verdict::NoChange(_)));
+        assert!(matches!(comparison.total.finding, ChangeVerdict::NoChange(_)));
     }
 
     #[test]
@@ -412,7 +412,7 @@ mod tests {
         let told: Vec<&str> = comparison
             .slices
             .iter()
-            .filter(|row| row.finding == Verdict::Slower)
+            .filter(|row| row.finding == ChangeVerdict::Slower)
             .map(|row| &*row.name)
             .collect();
         assert_eq!(told, ["planted"]);
@@ -430,13 +430,13 @@ mod tests {
         };
         let comparison = Comparison::new(&set("old", runs(10)), &set("new", runs(20)));
         let too_few = |row: &ComparisonRow| {
-            matches!(row.finding, Verdict::TooFewRuns { .. }) && row.p_adjusted.is_none()
+            matches!(row.finding, ChangeVerdict::TooFewRuns { .. }) && row.p_adjusted.is_none()
         };
         assert!(comparison.slices.iter().all(too_few));
         let line = &comparison.lines()[3];
         assert!(line.ends_with(", too few runs to tell (at least 6 a side)"), "{line}");
         // The total is a question of its own.
-        assert_eq!(comparison.total.finding, Verdict::Slower);
+        assert_eq!(comparison.total.finding, ChangeVerdict::Slower);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::finder::Finder;
 use super::run::{LaunchSpan, Measure, MeasureKind, MeasuredPart, MeasuredRun, state_name};
-use super::span_log::{NamedSpan, Names, SpanLog};
+use super::span_log::{NamedSpan, SpanLog, SpanNames};
 use crate::clock::Timestamp;
 use crate::ids::{Pid, Tid};
 use crate::timeline::{MergeSummary, WindowError, WindowRequest};
@@ -24,6 +24,9 @@ const MAX_NAMED_ENDS: usize = 1 << 16;
 /// The memory for spans, bytes: some 25 million spans. A run with more is read a second time.
 const MAX_KEPT_BYTES: usize = 256 << 20;
 
+/// A begin and an end.
+type Extent = (Timestamp, Timestamp);
+
 /// The spans of a thread.
 #[derive(Debug, Default)]
 struct ThreadSpans {
@@ -34,7 +37,7 @@ struct ThreadSpans {
     /// The slices that lie in no other one: their times together, ns, the begin of the first one, and the end
     /// of the last one.
     stages_ns: u64,
-    stages: Option<(Timestamp, Timestamp)>,
+    stages: Option<Extent>,
 }
 
 /// Adds up the spans within the measured part of a run.
@@ -50,8 +53,8 @@ struct PartMeter {
     inner_methods: FxHashMap<u32, Vec<u64>>,
 }
 
-/// The time of a span without the spans in it, ns. `inner` has the times of ended spans by the number of spans
-/// around.
+/// The time of a span without the spans in it, ns. `inner` has the times of ended spans by the number of
+/// spans around.
 fn own_ns(inner: &mut Vec<u64>, depth: usize, ns: u64) -> u64 {
     if inner.len() < depth + 2 {
         inner.resize(depth + 2, 0);
@@ -61,24 +64,25 @@ fn own_ns(inner: &mut Vec<u64>, depth: usize, ns: u64) -> u64 {
 }
 
 impl PartMeter {
-    /// The begin and the length, ns, of what lies in the part. A span that only touches the part is not in
-    /// it.
-    fn cut(&self, span: NamedSpan) -> Option<(Timestamp, u64)> {
-        let (start, end) = (span.start.max(self.from), span.end.min(self.to));
+    /// The span, cut to the part. A span that only touches the part is not in it.
+    fn cut(&self, span: NamedSpan) -> Option<NamedSpan> {
+        let start = span.start.max(self.from);
+        let end = span.end.min(self.to);
         let is_within = start < end || start == end && span.start == span.end;
-        is_within.then(|| (start, end.since(start)))
+        is_within.then_some(NamedSpan { start, end, ..span })
     }
 
-    fn add(&mut self, kind: MeasureKind, name: u32, ns: u64, (start, length): (Timestamp, u64)) {
-        self.measures.entry((kind, name)).or_default().add(ns, start, length);
+    /// Adds `ns` of a span that is cut to the part.
+    fn add(&mut self, kind: MeasureKind, cut: NamedSpan, ns: u64) {
+        self.measures.entry((kind, cut.name)).or_default().add(ns, cut.start, cut.length());
     }
 
     fn slice(&mut self, tid: Tid, span: NamedSpan) {
         let Some(cut) = self.cut(span) else { return };
-        let own = own_ns(self.inner_slices.entry(tid).or_default(), span.depth, cut.1);
-        self.add(MeasureKind::Slice, span.name, own, cut);
+        let own = own_ns(self.inner_slices.entry(tid).or_default(), span.depth, cut.length());
+        self.add(MeasureKind::Slice, cut, own);
         if span.depth == 0 && self.main_tid == Some(tid) {
-            self.add(MeasureKind::Stage, span.name, cut.1, cut);
+            self.add(MeasureKind::Stage, cut, cut.length());
         }
     }
 
@@ -86,20 +90,20 @@ impl PartMeter {
         if self.main_tid == Some(tid)
             && let Some(cut) = self.cut(span)
         {
-            self.add(MeasureKind::State, span.name, cut.1, cut);
+            self.add(MeasureKind::State, cut, cut.length());
         }
     }
 
     fn method(&mut self, thread: u32, span: NamedSpan) {
         let Some(cut) = self.cut(span) else { return };
-        let own = own_ns(self.inner_methods.entry(thread).or_default(), span.depth, cut.1);
-        self.add(MeasureKind::Method, span.name, own, cut);
+        let own = own_ns(self.inner_methods.entry(thread).or_default(), span.depth, cut.length());
+        self.add(MeasureKind::Method, cut, own);
     }
 
     /// A slice of a program's own track. Slices of such tracks need not lie within each other.
     fn track_slice(&mut self, span: NamedSpan) {
         if let Some(cut) = self.cut(span) {
-            self.add(MeasureKind::Slice, span.name, cut.1, cut);
+            self.add(MeasureKind::Slice, cut, cut.length());
         }
     }
 }
@@ -114,7 +118,7 @@ pub(crate) struct RunMeter {
     /// The period that the user named.
     window: WindowRequest,
     window_error: Option<WindowError>,
-    names: Names,
+    names: SpanNames,
     threads: FxHashMap<Tid, ThreadSpans>,
     /// By the index of the method thread.
     methods: FxHashMap<u32, SpanLog>,
@@ -189,14 +193,9 @@ impl RunMeter {
         launched.or_else(traced).or_else(|| longest().map(|(tid, _)| *tid))
     }
 
-    /// Finds the part that is measured, in a timeline that reaches from `all.0` to `all.1`. Returns its begin
-    /// and its end.
-    fn choose_part(
-        &self,
-        tasks: &Tasks,
-        all: (Timestamp, Timestamp),
-        period: (Timestamp, Timestamp),
-    ) -> (MeasuredPart, Option<Tid>, (Timestamp, Timestamp)) {
+    /// Finds the part that is measured, its begin and its end, in a timeline that reaches from `all.0` to
+    /// `all.1`.
+    fn choose_part(&self, tasks: &Tasks, all: Extent, period: Extent) -> (MeasuredPart, Option<Tid>, Extent) {
         let main = self.main_thread(tasks);
         let launch = self.run.launch.as_ref().map(|span| (MeasuredPart::Launch, (span.from, span.to)));
         let stages = main.and_then(|tid| self.threads.get(&tid)?.stages);
@@ -228,7 +227,7 @@ impl RunMeter {
     fn end_part(&mut self, part: PartMeter) {
         for ((kind, name), measure) in part.measures {
             let sum = self.run.measures.entry((kind, self.names.name(name).to_owned())).or_default();
-            // Names that differ in bytes that are no text are one.
+            // SpanNames that differ in bytes that are no text are one.
             sum.ns += measure.ns;
             sum.count += measure.count;
             sum.longest = sum.longest.max(measure.longest);
@@ -335,7 +334,7 @@ impl TrackSink for RunMeter {
             }
         };
         let measured = std::mem::take(&mut self.finder).finish(tasks, summary);
-        self.run.launch = LaunchSpan::first(&measured, &self.named_ends, period);
+        self.run.launch = LaunchSpan::first(&measured, &self.named_ends, period.0, period.1);
         let launched = self.run.launch.as_ref().and_then(|launch| launch.main_tid);
         let of_app =
             measured.frames.iter().filter(|frame| launched.is_none_or(|main| main.is_main_of(frame.pid)));

@@ -214,13 +214,14 @@ pub(crate) struct LaunchSpan {
 }
 
 impl LaunchSpan {
-    /// The first launch in a timeline that overlaps the part and that the recording does not cut. It ends with
-    /// the first of the slices that the user named, which end at the times `named_ends`, behind the begin of
-    /// the app.
+    /// The first launch in a timeline that overlaps the part from `from` to `to` and that the recording does
+    /// not cut. It ends with the first of the slices that the user named, which end at the times
+    /// `named_ends`, behind the begin of the app.
     pub fn first(
         measured: &Measured,
         named_ends: &[Timestamp],
-        (from, to): (Timestamp, Timestamp),
+        from: Timestamp,
+        to: Timestamp,
     ) -> Option<LaunchSpan> {
         let is_measured = |launch: &&Launch| launch.cut.is_none() && launch.begin <= to && launch.end >= from;
         let launch = measured.launches.iter().find(is_measured)?;

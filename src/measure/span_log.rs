@@ -11,12 +11,12 @@ use crate::varint;
 
 /// The names of spans, each with a number.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct SpanNames {
     numbers: FxHashMap<Box<[u8]>, u32>,
     names: Vec<String>,
 }
 
-impl Names {
+impl SpanNames {
     /// The number of a name.
     ///
     /// # Errors
@@ -48,6 +48,11 @@ pub(super) struct NamedSpan {
 impl NamedSpan {
     pub fn new(name: u32, depth: usize, span: Span) -> NamedSpan {
         NamedSpan { name, depth, start: span.start, end: span.end }
+    }
+
+    /// ns.
+    pub fn length(&self) -> u64 {
+        self.end.since(self.start)
     }
 }
 
@@ -107,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_name_has_one_number() {
-        let mut names = Names::default();
+        let mut names = SpanNames::default();
         let numbers = [b"a", b"b", b"a"].map(|name| names.number(name).unwrap());
         assert_eq!(numbers, [0, 1, 0]);
         assert_eq!(names.name(1), "b");

@@ -5,8 +5,8 @@
 mod rank_test;
 mod verdict;
 
-pub(crate) use rank_test::{RankTest, correct};
-pub(crate) use verdict::{LargestChange, MIN_RUNS, Verdict, runs_needed};
+pub(crate) use rank_test::{MIN_RUNS, RankTest, correct};
+pub(crate) use verdict::{ChangeVerdict, LargestChange, runs_needed};
 
 /// Numbers that have a median.
 pub(crate) trait Number: Ord + Copy {

@@ -3,8 +3,8 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
-use super::verdict::MIN_RUNS;
-
+/// The least number of measurements on each side: with five the smallest one-sided p-value is 0.004.
+pub(crate) const MIN_RUNS: usize = 5;
 /// Up to this number on each side the orders are counted out, ties and all. Beyond it the distribution is
 /// close to a normal one.
 const MAX_EXACT: usize = 20;

@@ -5,14 +5,11 @@ use std::fmt;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use super::RankTest;
-
-/// The least number of runs on each side: with five the smallest one-sided p-value is 0.004.
-pub(crate) const MIN_RUNS: usize = 5;
+use super::rank_test::{MIN_RUNS, RankTest};
 
 /// The result for one measure of two sets of runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum ChangeVerdict {
     /// The new set takes longer, and chance does not explain it.
     Slower,
     /// The new set takes less time, and chance does not explain it.
@@ -37,14 +34,14 @@ pub(crate) enum LargestChange {
     Points(f64),
 }
 
-impl Verdict {
+impl ChangeVerdict {
     /// The word for scripts.
     pub fn word(self) -> &'static str {
         match self {
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::NoChange(_) => "no change",
-            Verdict::TooFewRuns { .. } => "too few runs",
+            ChangeVerdict::Slower => "slower",
+            ChangeVerdict::Faster => "faster",
+            ChangeVerdict::NoChange(_) => "no change",
+            ChangeVerdict::TooFewRuns { .. } => "too few runs",
         }
     }
 
@@ -55,41 +52,43 @@ impl Verdict {
         change: f64,
         interval: Option<[f64; 2]>,
         limit: impl Fn(f64) -> LargestChange,
-    ) -> Verdict {
+    ) -> ChangeVerdict {
         match is_significant {
-            true if change > 0.0 => Verdict::Slower,
-            true if change < 0.0 => Verdict::Faster,
+            true if change > 0.0 => ChangeVerdict::Slower,
+            true if change < 0.0 => ChangeVerdict::Faster,
             _ => {
                 let ends = interval.unwrap_or([change; 2]);
-                Verdict::NoChange(limit(ends.map(f64::abs).into_iter().fold(0.0, f64::max)))
+                ChangeVerdict::NoChange(limit(ends.map(f64::abs).into_iter().fold(0.0, f64::max)))
             }
         }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ChangeVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::Slower | Verdict::Faster => f.write_str(self.word()),
-            Verdict::NoChange(LargestChange::Percent(percent)) => {
+            ChangeVerdict::Slower | ChangeVerdict::Faster => f.write_str(self.word()),
+            ChangeVerdict::NoChange(LargestChange::Percent(percent)) => {
                 write!(f, "no change larger than {percent:.1} %")
             }
-            Verdict::NoChange(LargestChange::Ns(ns)) => {
+            ChangeVerdict::NoChange(LargestChange::Ns(ns)) => {
                 write!(f, "no change larger than {:.3} ms", ns / 1e6)
             }
-            Verdict::NoChange(LargestChange::Points(points)) => {
+            ChangeVerdict::NoChange(LargestChange::Points(points)) => {
                 write!(f, "no change larger than {points:.2} pp")
             }
-            Verdict::TooFewRuns { needed: Some(needed) } => {
+            ChangeVerdict::TooFewRuns { needed: Some(needed) } => {
                 write!(f, "too few runs to tell (at least {needed} a side)")
             }
-            Verdict::TooFewRuns { needed: None } => f.write_str("too few runs to tell (few of them have it)"),
+            ChangeVerdict::TooFewRuns { needed: None } => {
+                f.write_str("too few runs to tell (few of them have it)")
+            }
         }
     }
 }
 
 /// As two fields of a measure.
-impl Serialize for Verdict {
+impl Serialize for ChangeVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Verdict", 2)?;
         out.serialize_field("verdict", self.word())?;
@@ -112,14 +111,15 @@ mod tests {
         assert_eq!(runs_needed(0.025), 5);
         assert_eq!(runs_needed(0.005), 5);
         assert_eq!(runs_needed(0.005 / 6.0), 7);
-        let text = Verdict::TooFewRuns { needed: Some(MIN_RUNS) }.to_string();
+        let text = ChangeVerdict::TooFewRuns { needed: Some(MIN_RUNS) }.to_string();
         assert_eq!(text, "too few runs to tell (at least 5 a side)");
     }
 
     #[test]
     fn a_change_that_may_be_chance_is_limited_by_the_interval() {
         let verdict = |is_significant, change| {
-            Verdict::tested(is_significant, change, Some([-2.0, 3.0]), LargestChange::Percent).to_string()
+            ChangeVerdict::tested(is_significant, change, Some([-2.0, 3.0]), LargestChange::Percent)
+                .to_string()
         };
         assert_eq!(verdict(true, 2.0), "slower");
         assert_eq!(verdict(true, -1.0), "faster");

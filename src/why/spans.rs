@@ -5,6 +5,7 @@ use super::model::{Model, Slice, ThreadHistory};
 use crate::clock::Timestamp;
 use crate::ids::Tid;
 use crate::measure::{Frame, Launch, LaunchType, Measured, late_frames};
+use crate::text::duration;
 
 /// A question about a timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -253,8 +254,8 @@ impl Model {
         late_frames(&self.measured.frames).into_iter().map(|frame| self.frame_span(frame)).collect()
     }
 
-    /// A frame's time is its UI thread's as long as that works on it, and then its RenderThread's. A frame that
-    /// only FrameTimeline has is its process's main thread's.
+    /// A frame's time is its UI thread's as long as that works on it, and then its RenderThread's. A frame
+    /// that only FrameTimeline has is its process's main thread's.
     fn frame_span(&self, frame: &Frame) -> SpanAsked {
         let number = frame.id.map_or(String::new(), |id| format!(" {id}"));
         let threads = match &frame.work {
@@ -266,7 +267,7 @@ impl Model {
         };
         let detail = match frame.overrun() {
             Some(overrun) if overrun > 0 => {
-                format!("{} after its deadline", ms(overrun.unsigned_abs()))
+                format!("{} after its deadline", duration(overrun.unsigned_abs()))
             }
             _ => String::new(),
         };
@@ -378,8 +379,8 @@ fn launch_span(launch: &Launch) -> SpanAsked {
     let launch_type =
         launch.launch_type.map_or(String::new(), |launch_type| format!(", {}", launch_type.name()));
     let cut = launch.cut.map_or(String::new(), |cut| format!(", cut at its {}", cut.name()));
-    let ttid = launch.ttid.map(|ns| format!("TTID {}", ms(ns)));
-    let ttfd = launch.ttfd.map(|ns| format!("TTFD {}", ms(ns)));
+    let ttid = launch.ttid.map(|ns| format!("TTID {}", duration(ns)));
+    let ttfd = launch.ttfd.map(|ns| format!("TTFD {}", duration(ns)));
     let tid = launch.main_tid.unwrap_or(Tid::UNKNOWN);
     SpanAsked {
         what: format!("launch of {}{launch_type}{cut}", launch.package),
@@ -405,14 +406,4 @@ fn some(
 /// The end of a message about a name that is not there: the names that are.
 fn alternatives(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!("; there is {}", names.join(", ")) }
-}
-
-/// A time for people.
-pub(super) fn ms(ns: u64) -> String {
-    match ns {
-        0..10_000 => format!("{ns} ns"),
-        10_000..10_000_000 => format!("{:.2} ms", ns as f64 / 1e6),
-        10_000_000..10_000_000_000 => format!("{:.0} ms", ns as f64 / 1e6),
-        _ => format!("{:.1} s", ns as f64 / 1e9),
-    }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, Command};
 
+use super::TargetArgs;
 use super::forwarded::{Forwarded, GivenFlag, RecorderArg, device_args, trace_selection};
 use super::results::print_and_open;
-use super::{TERMINAL, TargetArgs};
 use crate::cli::Exit;
 use crate::cli::host::merge::conversion_error;
+use crate::cli::host::terminal::TERMINAL;
 use crate::cli::host::{files_in, interrupt};
 use crate::cli::recording_flags::{LAUNCH_CATEGORIES, LaunchFlags, RecordSelection, SchedulingArgs};
 use crate::console::say;
