@@ -11,6 +11,7 @@ use super::dataset_dir::{day_of_file, day_of_realtime, hex_id, make_parent};
 use super::error::{DatasetError, RefusedTrace};
 use super::method_rows::{self, MethodRowsError};
 use crate::clock::Timestamp;
+use crate::export::runs::benchmark_times;
 use crate::export::trace_tables::{self, LargeTables, Tabulated, TraceFacts};
 use crate::formats::art_method::YEAR_2001_NS;
 use crate::formats::input::Input;
@@ -188,7 +189,9 @@ impl TraceSource<'_> {
     fn rows(&self, start: Option<Timestamp>) -> Result<IngestedTrace, RowsError> {
         let mut rows = TraceRows::new(&self.id, start, self.scratch_parent);
         let TraceOptions { options, large, .. } = self.options;
-        let made = match trace_tables::tabulate(self.inputs, options, &mut rows, *large) {
+        let metrics = benchmark_times(self.paths)
+            .map_err(|source| RefusedTrace::Unreadable { files: self.input_names(), source })?;
+        let made = match trace_tables::tabulate(self.inputs, options, &mut rows, *large, metrics) {
             Ok(made) => made,
             Err(MergeError::Io(error)) => return Err(self.write_error(error)),
             Err(error) => return Err(RefusedTrace::Merge(error).into()),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::convert::{ConvertError, ConvertRequest};
 use super::explain::{FIRST_LAUNCH, explain, known_launches};
-use super::runs::{measure_part, runs_of};
+use super::runs::{measure, runs_of};
 use crate::clock::Timestamp;
 use crate::measure::{Comparison, LINES_OF_A_KIND, LaunchSpan, LaunchType, MeasureKind, MeasuredRun, RunSet};
 use crate::statistics::{Spread, median};
@@ -36,7 +36,7 @@ impl MeasuredLaunch {
     /// [`ConvertError`] where an input cannot be read.
     pub fn measure(inputs: &[PathBuf], until: Option<&str>) -> Result<MeasuredLaunch, ConvertError> {
         let request = ConvertRequest::to_read(inputs);
-        let (run, _) = measure_part(request, until)?;
+        let (run, _) = measure(request, until)?;
         let explanation = match &run.launch {
             Some(_) => known_launches(explain(request, &FIRST_LAUNCH))?.into_iter().next(),
             None => None,
@@ -384,7 +384,7 @@ mod tests {
         let set = |times: [u64; 5]| LaunchSet { launches: times.map(|ns| launch(ns, &[])).into() };
         let compared = set([20, 21, 22, 23, 24]).compare(set([10, 11, 12, 13, 14]), ["old", "new"]);
         let value = compared.to_json().unwrap();
-        assert_eq!((&value["total"]["delta_ns"], &value["total"]["noise"]), (&10.into(), &false.into()));
+        assert_eq!((&value["total"]["delta_ns"], &value["total"]["verdict"]), (&10.into(), &"slower".into()));
         assert_eq!(compared.lines()[0], "old: old (5 runs)");
     }
 }

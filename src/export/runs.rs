@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::ops::Range;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::FORMATS;
@@ -14,79 +14,40 @@ use crate::clock::Timestamp;
 use crate::formats::metrics_of;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::measure::{
-    Comparison, Measure, MeasureFilter, MeasureKind, MeasuredPart, MeasuredRun, PERCENTILES, RunMeter,
-    RunSet, RunTimes, percentiles,
+    Comparison, MeasureFilter, MeasuredRun, PERCENTILES, RunMeter, RunSet, RunTimes, percentiles,
 };
 use crate::text::file_name;
 use crate::timeline::{MergeError, MergeSummary, WindowRequest};
 use crate::tracks::TrackBuilder;
 
-/// Reads the inputs of one run, and measures it. For `until` see [`RunMeter::until`].
-///
-/// # Errors
-/// [`ConvertError`].
-fn measure(
-    request: ConvertRequest<'_>,
-    until: Option<&str>,
-) -> Result<(MeasuredRun, MergeSummary), ConvertError> {
-    let conversion = Conversion::prepare(request)?;
-    let mut meter = TrackBuilder::new(RunMeter::until(until));
-    let pushed = conversion.push_part(&mut meter, conversion.parse_mapping()?.as_ref());
-    conversion.check_whole()?;
-    let summary = pushed?;
-    Ok((std::mem::take(meter.sink()).into_run(), summary))
-}
-
 /// Reads the inputs of one run, and measures the part of it that is compared: the launch of an app, where
 /// one is marked; else the part from the main thread's first slice to the end of its last one; else the
 /// whole run. All states and slices are those of this part, and the total is its length, so that they fit
-/// together. A window that the user names is measured whole.
+/// together. A window that the user names is measured whole. A launch ends with the first slice whose name
+/// contains `until`, where that is given.
 ///
 /// # Errors
 /// [`ConvertError`].
-pub(super) fn measure_part(
+pub(super) fn measure(
     request: ConvertRequest<'_>,
     until: Option<&str>,
 ) -> Result<(MeasuredRun, MergeSummary), ConvertError> {
-    let (mut run, summary) = measure_timeline_part(request, until)?;
-    add_benchmark_times(&mut run, request.inputs)?;
-    Ok((run, summary))
-}
-
-/// [`measure_part`] without what a benchmark has measured itself.
-fn measure_timeline_part(
-    request: ConvertRequest<'_>,
-    until: Option<&str>,
-) -> Result<(MeasuredRun, MergeSummary), ConvertError> {
-    let (mut whole, summary) = measure(request, until)?;
-    let range = summary.report.first_ts.zip(summary.report.last_ts);
-    if request.window != WindowRequest::default() {
-        whole.part = MeasuredPart::Period;
-        whole.extent = range;
-        whole.total_ns = range.map_or(0, |(first, last)| last.since(first));
-        return Ok((whole, summary));
+    let whole = ConvertRequest { window: WindowRequest::default(), ..request };
+    let conversion = Conversion::prepare(whole)?;
+    let mapping = conversion.parse_mapping()?;
+    let mut builder = TrackBuilder::new(RunMeter::new(until, request.window));
+    let pushed = conversion.push_part(&mut builder, mapping.as_ref());
+    conversion.check_whole()?;
+    let summary = pushed?;
+    let mut meter = std::mem::take(builder.sink());
+    if let Some(again) = meter.for_second_reading() {
+        let mut builder = TrackBuilder::new(again);
+        conversion.push_part(&mut builder, mapping.as_ref())?;
+        meter = std::mem::take(builder.sink());
     }
-    let launch = whole.launch.as_ref().map(|span| (MeasuredPart::Launch, (span.from, span.to)));
-    let part = launch.or(whole.stages.map(|span| (MeasuredPart::MainThread, span)));
-    let Some(((part, (from, to)), (first, _))) = part.filter(|(_, (from, to))| from < to).zip(range) else {
-        return Ok((whole, summary));
-    };
-    let (measured, _) = measure(ConvertRequest { window: window(from..to, first), ..request }, until)?;
-    let run = MeasuredRun {
-        part,
-        total_ns: to - from,
-        extent: Some((from, to)),
-        launch: whole.launch,
-        stages: whole.stages,
-        ..measured
-    };
+    let mut run = meter.into_run()?;
+    run.add_metrics(benchmark_times(request.inputs).map_err(MergeError::Io)?);
     Ok((run, summary))
-}
-
-/// The part of the timeline from `part.start` to `part.end`, where its first event is at `first`.
-fn window(part: Range<Timestamp>, first: Timestamp) -> WindowRequest {
-    let since_first = |ts: Timestamp| Some(ts.since(first));
-    WindowRequest { from_ns: since_first(part.start), to_ns: since_first(part.end) }
 }
 
 /// The files of each run, in the order of the first file of each.
@@ -136,32 +97,18 @@ pub fn run_times(
 
 /// The times that a benchmark has measured itself of the run in these files, ns: of a metric with a value for
 /// each frame the percentiles.
-fn benchmark_times(inputs: &[PathBuf]) -> Result<Vec<(String, i64)>, ConvertError> {
+pub(crate) fn benchmark_times(inputs: &[PathBuf]) -> io::Result<Vec<(String, i64)>> {
     let mut times = Vec::new();
     for trace in inputs {
-        let Some(metrics) = metrics_of(trace).map_err(MergeError::Io)? else { continue };
+        let Some(metrics) = metrics_of(trace)? else { continue };
         times.extend(metrics.times);
-        for (name, samples) in metrics.samples.into_iter().filter(|(_, samples)| !samples.is_empty()) {
-            for (percent, ns) in PERCENTILES.into_iter().zip(percentiles(samples)) {
+        for (name, samples) in metrics.samples {
+            for (percent, ns) in PERCENTILES.into_iter().zip(percentiles(samples).into_iter().flatten()) {
                 times.push((format!("{name}.p{percent}"), ns.round() as i64));
             }
         }
     }
     Ok(times)
-}
-
-/// Adds the times that a benchmark has measured itself to the measures of a run. A time before its deadline,
-/// which is negative, is none that a comparison has.
-fn add_benchmark_times(run: &mut MeasuredRun, inputs: &[PathBuf]) -> Result<(), ConvertError> {
-    for (name, ns) in benchmark_times(inputs)? {
-        if let Ok(ns) = u64::try_from(ns) {
-            run.measures.insert(
-                (MeasureKind::Benchmark, name),
-                Measure { ns, count: 1, longest: (ns, Timestamp::MIN) },
-            );
-        }
-    }
-    Ok(())
 }
 
 fn times_of_run(
@@ -170,7 +117,7 @@ fn times_of_run(
     filter: &mut MeasureFilter<'_>,
 ) -> Result<RunTimes, ConvertError> {
     let request = ConvertRequest { unpack_limit: limit, ..ConvertRequest::to_read(inputs) };
-    let (whole, summary) = measure(request, None)?;
+    let (measured, summary) = measure(request, None)?;
     let paths = inputs.iter().map(|path| path.display().to_string());
     let same = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
     let mut identities: Vec<String> =
@@ -182,38 +129,7 @@ fn times_of_run(
         is_lossy: summary.report.is_lossy(),
         ..RunTimes::default()
     };
-    let launch = whole.launch.clone().filter(|span| span.from < span.to);
-    run.add_frames(&whole.frames, filter);
-    if filter.kinds.contains(&MeasureKind::Benchmark) {
-        run.add_metrics(&benchmark_times(inputs)?, filter);
-    }
-    let mut part = None;
-    if let Some(span) = launch {
-        run.launch_extent = Some([span.begins_with, span.ends_with].map(str::to_owned));
-        run.launch_type = span.launch_type.map(|launch_type| launch_type.name().to_owned());
-        run.add(MeasureKind::Launch, "", span.to - span.from, filter);
-        for (kind, ns) in [(MeasureKind::Ttid, span.ttid), (MeasureKind::Ttfd, span.ttfd)] {
-            if let Some(ns) = ns {
-                run.add(kind, "", ns, filter);
-            }
-        }
-        let is_of_launch =
-            |kind| matches!(kind, MeasureKind::Stage | MeasureKind::State | MeasureKind::Slice);
-        if filter.kinds.iter().copied().any(is_of_launch)
-            && let Some(first) = summary.report.first_ts
-        {
-            let window = window(span.from..span.to, first);
-            part = Some(measure(ConvertRequest { window, ..request }, None)?.0);
-        }
-    }
-    let of_launch = part.as_ref().unwrap_or(&whole);
-    for (run_of_kind, is_method) in [(of_launch, false), (&whole, true)] {
-        for ((kind, name), measure) in &run_of_kind.measures {
-            if (*kind == MeasureKind::Method) == is_method {
-                run.add(*kind, name, measure.ns, filter);
-            }
-        }
-    }
+    run.take(&measured, filter);
     Ok(run)
 }
 
@@ -252,7 +168,7 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
     for files in &groups {
         let mut runs = Vec::new();
         for files in files {
-            let (run, summary) = measure_part(ConvertRequest { inputs: files, ..request }, None)?;
+            let (run, summary) = measure(ConvertRequest { inputs: files, ..request }, None)?;
             is_lossy |= summary.report.is_lossy() || summary.problems.are_lossy();
             runs.push(run);
         }

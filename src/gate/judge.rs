@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::condition::{Condition, Limit, Selection, Unit, measure_name};
-use crate::measure::{MeasureKind, RunTimes};
-use crate::statistics::{RankTest, Shift, correct, median};
+use crate::measure::{MeasureKind, RunTimes, WHOLE_SHARE};
+use crate::statistics::{
+    ChangeVerdict, LargestChange, MIN_RUNS, RankTest, Shift, correct, median, runs_needed,
+};
 use crate::why::Difference;
 
 /// The gate closes wrongly in at most this share of comparisons of unchanged sets, whatever the number of
@@ -135,6 +137,26 @@ pub struct JudgedMeasure {
 }
 
 impl JudgedMeasure {
+    /// The verdict in the words that all comparisons use. A change that the condition permits is limited by
+    /// its interval.
+    pub(super) fn finding(&self) -> ChangeVerdict {
+        let limit = |size: f64| match (self.percent(size), self.unit) {
+            (_, Unit::Share) => LargestChange::Points(size * 100.0 / WHOLE_SHARE as f64),
+            (Some(percent), _) => LargestChange::Percent(percent),
+            (None, _) => LargestChange::Ns(size),
+        };
+        match self.verdict {
+            MeasureVerdict::Undecided { runs_needed } => {
+                ChangeVerdict::TooFewRuns { needed: Some(runs_needed) }
+            }
+            MeasureVerdict::TooRare => ChangeVerdict::TooFewRuns { needed: None },
+            verdict => {
+                let closes = verdict == MeasureVerdict::Closes;
+                ChangeVerdict::tested(closes, self.change.estimate, self.change.interval, limit)
+            }
+        }
+    }
+
     /// A change as percent of the baseline's median; `None` where that is 0, or counts from a deadline.
     pub fn percent(&self, change: f64) -> Option<f64> {
         let is_part = self.medians[0] > 0 && self.unit != Unit::Overrun;
@@ -359,12 +381,12 @@ fn decide(conditions: &mut [(Condition, Vec<Tested>)]) -> usize {
     // Those that more runs would have tested.
     let few = |measure: &Tested| {
         let [old, new] = measure.judged.runs;
-        old.min(new) == 0 || RankTest::least_of(old, new) > corrected.single_level
+        old.min(new) < MIN_RUNS || RankTest::least_of(old, new) > corrected.single_level
     };
     let count = corrected.are_tested.iter().filter(|is_tested| **is_tested).count();
     let others = all.iter().zip(&corrected.are_tested).filter(|(_, is_tested)| !**is_tested);
     let wanting = others.filter(|(measure, _)| few(measure)).count();
-    let runs_needed = runs_needed(count + wanting);
+    let runs_needed = runs_needed(LEVEL / (count + wanting).max(1) as f64);
     let results = corrected.are_tested.iter().zip(&corrected.p_values);
     for (measure, (is_tested, p)) in all.iter_mut().zip(results) {
         if *is_tested {
@@ -379,12 +401,6 @@ fn decide(conditions: &mut [(Condition, Vec<Tested>)]) -> usize {
         }
     }
     count
-}
-
-/// The runs that each side needs so that so many measures can be tested together.
-fn runs_needed(measures: usize) -> usize {
-    let level = LEVEL / measures.max(1) as f64;
-    (1..).find(|runs| RankTest::least_of(*runs, *runs) <= level).unwrap_or(usize::MAX)
 }
 
 /// The begin and end that most launches have.
@@ -515,7 +531,7 @@ mod tests {
             assert_eq!(only_measure(&judgement).verdict, verdict);
         }
         // Two measures share the level, so that each needs more runs.
-        assert_eq!([runs_needed(1), runs_needed(2), runs_needed(0)], [5, 6, 5]);
+        assert_eq!([LEVEL, LEVEL / 2.0].map(runs_needed), [5, 6]);
     }
 
     #[test]

@@ -29,9 +29,9 @@ fn cells_of(condition: &JudgedCondition, measure: &JudgedMeasure) -> [String; 8]
         if *new_runs > 0 { value(measure.unit, *new as f64) } else { "-".into() },
         if old_runs.min(new_runs) > &0 { size(condition, measure, change.estimate) } else { "-".into() },
         interval.unwrap_or_else(|| "-".into()),
-        measure.p_adjusted.or(measure.p).map_or("-".into(), p_value),
+        measure.p_adjusted.map_or("-".into(), p_value),
         format!("{old_runs}, {new_runs}"),
-        verdict(measure),
+        measure.finding().to_string(),
     ]
 }
 
@@ -60,19 +60,6 @@ fn points(share: f64) -> f64 {
 
 fn p_value(p: f64) -> String {
     if p < 0.0001 { "<0.0001".to_owned() } else { format!("{p:.4}") }
-}
-
-/// The verdict in words.
-fn verdict(measure: &JudgedMeasure) -> String {
-    match measure.verdict {
-        MeasureVerdict::Passes if measure.is_beyond => "passes: the change may be noise".to_owned(),
-        MeasureVerdict::Passes => "passes".to_owned(),
-        MeasureVerdict::Closes => "closes".to_owned(),
-        MeasureVerdict::TooRare => "not judged: too few of the runs have it".to_owned(),
-        MeasureVerdict::Undecided { runs_needed } => {
-            format!("undecided: {runs_needed} runs a side are needed")
-        }
-    }
 }
 
 /// The measures of a condition that people read, and how many others there are.
@@ -269,6 +256,7 @@ fn measure_json(measure: &JudgedMeasure) -> Value {
             MeasureVerdict::TooRare => "too rare",
             MeasureVerdict::Undecided { .. } => "undecided",
         },
+        "verdict_text": measure.finding().to_string(),
         "runs_needed": match measure.verdict {
             MeasureVerdict::Undecided { runs_needed } => Some(runs_needed),
             _ => None,

@@ -23,7 +23,7 @@ use crate::formats::{
     Recording, Sink, SinkAdapter, ThreadInfo,
 };
 use crate::ids::{Pid, Tid};
-use crate::measure::{Cancelled, FinderSink, Frame, FrameSummary, Launch, summarize};
+use crate::measure::{Cancelled, FinderSink, Frame, FrameSummary, Launch, TimelineCounts, summarize};
 use crate::profile::count::flat::FlatProfile;
 use crate::profile::count::selection::ProfileSelection;
 use crate::timeline::{MergeSummary, TimelineSink};
@@ -208,6 +208,9 @@ pub struct RecordingReport {
     pub cancelled_launches: Vec<Cancelled>,
     /// The frames of each app and layer in numbers.
     pub frames: Vec<FrameSummary>,
+    /// The frames of FrameTimeline, as SurfaceFlinger judges them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline_frames: Option<TimelineCounts>,
     /// The frames of a video of the screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<VideoReport>,
@@ -325,6 +328,7 @@ fn inspect_recording(recording: &dyn Recording) -> io::Result<RecordingReport> {
         launches: measured.launches,
         cancelled_launches: measured.cancelled,
         frames: summarize(&measured.frames),
+        timeline_frames: Some(measured.timeline_frames).filter(|frames| frames.actual > 0),
         video: recording.video().map(VideoReport::new),
         every_frame: measured.frames,
         samples: inspect_samples_beside(recording, &mut report)?,

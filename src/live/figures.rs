@@ -20,7 +20,8 @@ struct WindowFrame {
     end: Timestamp,
     /// None without a deadline.
     is_janky: Option<bool>,
-    cpu_ns: u64,
+    /// None without the work of the app's threads.
+    cpu_ns: Option<u64>,
 }
 
 /// Collects what the numbers are made of.
@@ -42,7 +43,7 @@ impl LiveFigures {
         self.frames.extend(frames.iter().filter(is_meant).map(|frame| WindowFrame {
             end: frame.end,
             is_janky: frame.overrun().map(|_| frame.is_janky()),
-            cpu_ns: frame.duration_cpu_ns,
+            cpu_ns: frame.duration_cpu(),
         }));
         let since = to.saturating_sub(WINDOW_NS);
         // They come in the order in which they were complete.
@@ -64,9 +65,9 @@ impl LiveFigures {
         }
         self.told = Some(part);
         let window_ns = WINDOW_NS.min(now.since(start)).max(STEP_NS);
-        let cpu: Vec<i64> = self.frames.iter().map(|frame| frame.cpu_ns as i64).collect();
+        let cpu: Vec<i64> = self.frames.iter().filter_map(|frame| frame.cpu_ns).map(|ns| ns as i64).collect();
         let at = PERCENTILES.iter().position(|percent| *percent == PERCENTILE).unwrap_or(0);
-        let p95_ms = (!cpu.is_empty()).then(|| rounded(percentiles(cpu)[at] / 1e6));
+        let p95_ms = percentiles(cpu).map(|percentiles| rounded(percentiles[at] / 1e6));
         let is_known = self.frames.is_empty() || self.frames.iter().any(|frame| frame.is_janky.is_some());
         let running = app.map(|watch| watch.running.sum(now));
         let runnable = app.map(|watch| watch.runnable.sum(now));

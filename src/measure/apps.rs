@@ -140,7 +140,8 @@ impl<'a> Apps<'a> {
         let frames = self.frames.get(&pid)?;
         let first = frames.partition_point(|(_, latest)| *latest <= report);
         let mut later = frames[first..].iter().map(|(frame, _)| *frame);
-        later.find(|frame| frame.end > report && frame.ui_tid.is_main_of(pid))
+        let is_main = |frame: &&Frame| frame.work.is_some_and(|work| work.ui_tid.is_main_of(pid));
+        later.find(|frame| frame.end > report && is_main(frame))
     }
 }
 

@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::run::{MeasureKind, MeasuredRun};
 use crate::clock::Timestamp;
-use crate::statistics::{RankTest, correct, median, middle_ranks};
+use crate::statistics::{
+    ChangeVerdict, LargestChange, MIN_RUNS, RankTest, Shift, correct, median, middle_ranks, runs_needed,
+};
 
 /// From this p-value on, which is corrected for the other rows, a change is taken for noise.
 const NOISE_FROM_P: f64 = 0.05;
@@ -68,7 +70,8 @@ impl RunSet {
     /// The begin of the longest one in the run that the page shows, ns from the begin of its timeline.
     fn longest_at_ns(&self, kind: MeasureKind, name: &str) -> Option<u64> {
         let measure = self.runs.get(self.shown)?.measures.get(&(kind, name.to_owned()))?;
-        Some(measure.longest.1.since(self.start))
+        // A metric of a benchmark has a time, and no place.
+        (kind != MeasureKind::Benchmark).then(|| measure.longest.1.since(self.start))
     }
 }
 
@@ -125,15 +128,19 @@ struct ComparisonRow {
     /// Medians of the counts.
     old_count: u64,
     new_count: u64,
-    /// The p-value of the Mann-Whitney test.
+    /// The p-value of the Mann-Whitney test; `None` with too few runs.
     p: Option<f64>,
     /// The same, corrected for the other rows of the comparison; that of the total, which is a question of
-    /// its own, as it is.
+    /// its own, as it is. `None` where it cannot be below the limit, whatever the times.
     p_adjusted: Option<f64>,
-    noise: Option<bool>,
+    #[serde(flatten)]
+    finding: ChangeVerdict,
     /// The smallest p-value that the numbers of this row can give.
     #[serde(skip)]
     least_p: f64,
+    /// The shift of all runs, with its interval.
+    #[serde(skip)]
+    shift: Option<Shift>,
     old_at_ns: Option<u64>,
     new_at_ns: Option<u64>,
 }
@@ -187,10 +194,12 @@ impl Comparison {
         let corrected = correct(&tests, NOISE_FROM_P);
         let has_few_runs = 2.0 * least_p > corrected.single_level;
         for (row, p) in tested.iter_mut().zip(corrected.p_values) {
-            row.p_adjusted = Some(p);
-            // A change that is noise by itself is noise.
-            let is_unclear = has_few_runs && row.p.is_some_and(|p| p < NOISE_FROM_P);
-            row.noise = (!is_unclear).then_some(p >= NOISE_FROM_P);
+            // A change that may be chance by itself is none.
+            if has_few_runs && row.p.is_some_and(|p| p < NOISE_FROM_P) {
+                row.set_too_few(Some(runs_needed(corrected.single_level / 2.0)));
+            } else {
+                row.judge(p);
+            }
         }
     }
 }
@@ -203,11 +212,12 @@ impl Comparison {
             many => format!("{} ({many} runs)", side.title),
         };
         let mut lines = vec![format!("old: {}", runs(&self.old)), format!("new: {}", runs(&self.new))];
-        lines.push(self.total.line());
+        lines.push(self.total.line(true));
         for rows in [&self.metrics, &self.stages, &self.states, &self.methods, &self.slices] {
-            lines.extend(
-                rows.iter().filter(|row| row.delta_ns != 0).take(LINES_OF_A_KIND).map(ComparisonRow::line),
-            );
+            let changed = rows.iter().filter(|row| row.delta_ns != 0).take(LINES_OF_A_KIND);
+            // With too few runs for any verdict, once is enough.
+            let are_few = self.total.finding == ChangeVerdict::TooFewRuns { needed: Some(MIN_RUNS) };
+            lines.extend(changed.map(|row| row.line(!are_few)));
         }
         if self.rows_left_out > 0 {
             let left_out = self.rows_left_out;
@@ -223,24 +233,37 @@ impl Comparison {
 const LEAST_PRINTED_P: f64 = 0.001;
 
 impl ComparisonRow {
-    fn line(&self) -> String {
+    fn line(&self, with_verdict: bool) -> String {
         let ms = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format!("{:.3}", ns as f64 / 1e6));
         let percent = match self.old_ns {
             Some(old) if old > 0 => format!(" ({:+.1} %)", self.delta_ns as f64 * 100.0 / old as f64),
             _ => String::new(),
         };
-        let sure = match (self.p_adjusted, self.noise) {
-            (Some(_), None) => ", too few runs to tell it from noise among so many rows".to_owned(),
-            (Some(p), Some(true)) => format!(", within the noise of the runs (p = {p:.2})"),
-            (Some(p), _) if p < LEAST_PRINTED_P => {
-                format!(", more than noise (p < {LEAST_PRINTED_P})")
-            }
-            (Some(p), _) => format!(", more than noise (p = {p:.3})"),
-            (None, _) => String::new(),
+        let p = match self.p_adjusted {
+            Some(p) if p < LEAST_PRINTED_P => format!(" (p < {LEAST_PRINTED_P})"),
+            Some(p) => format!(" (p = {p:.3})"),
+            None => String::new(),
         };
         let old = ms(self.old_ns);
         let new = ms(self.new_ns);
-        format!("{} {}: {old} -> {new} ms{percent}{sure}", self.kind, self.name)
+        let verdict = if with_verdict { format!(", {}{p}", self.finding) } else { String::new() };
+        format!("{} {}: {old} -> {new} ms{percent}{verdict}", self.kind, self.name)
+    }
+
+    /// Makes the verdict of a test with this p-value.
+    fn judge(&mut self, p: f64) {
+        let Some(Shift { estimate, interval }) = self.shift else { return };
+        let limit = |ns: f64| match self.old_ns {
+            Some(old) if old > 0 => LargestChange::Percent(ns * 100.0 / old as f64),
+            _ => LargestChange::Ns(ns),
+        };
+        self.finding = ChangeVerdict::tested(p < NOISE_FROM_P, estimate, interval, limit);
+        self.p_adjusted = Some(p);
+    }
+
+    fn set_too_few(&mut self, needed: Option<usize>) {
+        self.finding = ChangeVerdict::TooFewRuns { needed };
+        self.p_adjusted = None;
     }
 }
 
@@ -267,10 +290,9 @@ fn rows(kind: MeasureKind, label: &'static str, old: &RunSet, new: &RunSet) -> V
 /// The row of one measure in the runs of both sets.
 fn row(name: &str, kind: &'static str, old: &RunValues, new: &RunValues) -> ComparisonRow {
     let test = RankTest::compare(&old.ns, &new.ns);
-    let p = test.map(|test| test.two_sided());
     let old_ns = old.median_ns();
     let new_ns = new.median_ns();
-    ComparisonRow {
+    let mut row = ComparisonRow {
         name: name.to_owned(),
         kind,
         old_ns,
@@ -278,13 +300,23 @@ fn row(name: &str, kind: &'static str, old: &RunValues, new: &RunValues) -> Comp
         delta_ns: new_ns.unwrap_or(0).wrapping_sub(old_ns.unwrap_or(0)) as i64,
         old_count: old.median_count(),
         new_count: new.median_count(),
-        p,
-        p_adjusted: p,
-        noise: p.map(|p| p >= NOISE_FROM_P),
+        p: test.map(|test| test.two_sided()),
+        p_adjusted: None,
+        finding: ChangeVerdict::TooFewRuns { needed: Some(MIN_RUNS) },
         least_p: test.map_or(f64::INFINITY, |test| test.least_two_sided()),
+        shift: Shift::between(&old.ns, &new.ns),
         old_at_ns: None,
         new_at_ns: None,
+    };
+    let mut all = old.ns.iter().chain(&new.ns);
+    let is_constant = all.next().is_some_and(|first| all.all(|ns| ns == first));
+    match row.p {
+        // So few runs have it that chance explains any difference.
+        Some(_) if row.least_p >= NOISE_FROM_P && !is_constant => row.set_too_few(None),
+        Some(p) => row.judge(p),
+        None => {}
     }
+    row
 }
 
 #[cfg(test)]
@@ -352,9 +384,9 @@ mod tests {
         let new = set("new", runs([20, 21, 22, 23, 24], [85, 55, 65, 75, 95]));
         let comparison = Comparison::new(&old, &new);
         let slice = |name| comparison.slices.iter().find(|row| row.name == name).unwrap();
-        assert_eq!((slice("work").delta_ns, slice("work").noise), (10, Some(false)));
-        assert_eq!(slice("wait").noise, Some(true));
-        assert_eq!(comparison.total.noise, Some(true));
+        assert_eq!((slice("work").delta_ns, slice("work").finding), (10, ChangeVerdict::Slower));
+        assert_eq!(slice("wait").finding.to_string(), "no change larger than 50.0 %");
+        assert!(matches!(comparison.total.finding, ChangeVerdict::NoChange(_)));
     }
 
     #[test]
@@ -377,11 +409,15 @@ mod tests {
         let old_runs = runs(100);
         let new_runs = runs(200);
         let comparison = Comparison::new(&set("old", old_runs), &set("new", new_runs));
-        let told: Vec<&str> =
-            comparison.slices.iter().filter(|row| row.noise == Some(false)).map(|row| &*row.name).collect();
+        let told: Vec<&str> = comparison
+            .slices
+            .iter()
+            .filter(|row| row.finding == ChangeVerdict::Slower)
+            .map(|row| &*row.name)
+            .collect();
         assert_eq!(told, ["planted"]);
-        let line = comparison.slices.iter().find(|row| row.name == "planted").unwrap().line();
-        assert!(line.ends_with(", more than noise (p < 0.001)"), "{line}");
+        let line = comparison.slices.iter().find(|row| row.name == "planted").unwrap().line(true);
+        assert!(line.ends_with(", slower (p < 0.001)"), "{line}");
     }
 
     #[test]
@@ -393,10 +429,14 @@ mod tests {
             (0..5).map(|n| run(1_000 + from, &slices(n))).collect()
         };
         let comparison = Comparison::new(&set("old", runs(10)), &set("new", runs(20)));
-        assert!(comparison.slices.iter().all(|row| row.noise.is_none() && row.p_adjusted > Some(0.05)));
-        assert!(comparison.lines()[3].ends_with(", too few runs to tell it from noise among so many rows"));
+        let too_few = |row: &ComparisonRow| {
+            matches!(row.finding, ChangeVerdict::TooFewRuns { .. }) && row.p_adjusted.is_none()
+        };
+        assert!(comparison.slices.iter().all(too_few));
+        let line = &comparison.lines()[3];
+        assert!(line.ends_with(", too few runs to tell (at least 6 a side)"), "{line}");
         // The total is a question of its own.
-        assert_eq!(comparison.total.noise, Some(false));
+        assert_eq!(comparison.total.finding, ChangeVerdict::Slower);
     }
 
     #[test]

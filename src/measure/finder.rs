@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::io;
 
 use super::apps::{AppNames, Apps};
-use super::frame::{Frame, FrameJoin, LatestFrames, UiFrames, VSYNC_COUNTER, Vsync};
+use super::frame::{
+    Frame, FrameJoin, FrameWork, LatestFrames, TimelineCounts, UiFrames, VSYNC_COUNTER, Vsync,
+};
 use super::launch::{Cancelled, Cut, Launch, Rule};
 use super::launch_marks::{LaunchMarks, Step, StepKind};
 use super::mark::SliceMark;
@@ -29,6 +31,8 @@ pub(crate) struct Measured {
     pub cancelled: Vec<Cancelled>,
     /// In the order of their begins.
     pub frames: Vec<Frame>,
+    /// The frames of FrameTimeline, as SurfaceFlinger judges them.
+    pub timeline_frames: TimelineCounts,
     /// The names of the apps of both.
     pub names: AppNames,
     /// Marks of launches and frames that were left out because there are too many.
@@ -108,13 +112,17 @@ impl Finder {
         let Finder { sdk, marks, frames, .. } = self;
         let left_out = [marks.left_out, frames.left_out, frames.timeline.left_out];
         let left_out = left_out.into_iter().fold(0, u64::saturating_add);
-        let (mut frames, ui_frames) = frames.finish(tasks);
+        let timeline_frames = frames.timeline.counts;
+        let (mut frames, alone, ui_frames) = frames.finish(tasks);
         let found = find_launches(&marks, sdk, tasks, &frames, &ui_frames, extent);
         let FoundLaunches { launches, cancelled, names, stages_left_out } = found;
+        // Launches are found by the work of the app's threads.
+        frames.extend(alone);
+        frames.sort_by_key(Frame::order);
         for frame in &mut frames {
             frame.package = names.name(tasks, frame.pid).into_owned();
         }
-        Measured { launches, cancelled, frames, names, left_out, stages_left_out }
+        Measured { launches, cancelled, frames, timeline_frames, names, left_out, stages_left_out }
     }
 }
 
@@ -279,11 +287,13 @@ fn complete(launch: &mut Launch, apps: &Apps<'_>, marks: &LaunchMarks) -> u64 {
     let main = pid.main_thread();
     launch.main_tid = Some(main);
     let first_frame = apps.first_frame(pid, launch.begin);
-    launch.render_tid = first_frame.map(|frame| frame.render_tid);
+    let first_work = first_frame.and_then(|frame| frame.work);
+    launch.render_tid = first_work.map(|work| work.render_tid);
     if launch.cut != Some(Cut::Begin) {
-        let since_begin = |frame: &Frame| frame.drawn.since(launch.begin);
-        launch.ttid = first_frame.map(since_begin);
-        launch.ttfd = apps.full_frame(pid, launch.begin).map(since_begin);
+        let since_begin = |work: FrameWork| work.drawn.since(launch.begin);
+        launch.ttid = first_work.map(since_begin);
+        let full_work = apps.full_frame(pid, launch.begin).and_then(|frame| frame.work);
+        launch.ttfd = full_work.map(since_begin);
     }
     let until = launch.end.max(launch.ttid.map_or(Timestamp::MIN, |ttid| launch.begin.saturating_add(ttid)));
     let stages = marks.stages.get(&main).map_or(&[][..], Vec::as_slice);

@@ -35,7 +35,24 @@ impl Deadline {
     }
 }
 
-/// A frame: what the UI thread and the RenderThread of a process did for it. Times are those of the timeline.
+/// The work of the UI thread and the RenderThread on a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameWork {
+    pub ui_tid: Tid,
+    pub render_tid: Tid,
+    /// The end of the first `DrawFrame`.
+    pub drawn: Timestamp,
+    /// `Choreographer#doFrame` and all `DrawFrame` together, and with FrameTimeline by how much the frame
+    /// began late, ns: Perfetto's CPU time of a frame.
+    pub cpu_ns: u64,
+    /// FrameTimeline expected the frame and does not have its begin: Perfetto has no CPU time of it.
+    pub is_lateness_unknown: bool,
+    /// From the begin of `Choreographer#doFrame` to the end of the first `DrawFrame`, ns: androidx's
+    /// `frameDurationCpuMs`.
+    pub duration_cpu_ns: u64,
+}
+
+/// A frame of an app. Times are those of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// The frame's number, which is that of its VSYNC (from Android 12 on).
@@ -45,23 +62,12 @@ pub(crate) struct Frame {
     pub package: String,
     /// The surface that the frame is for, where FrameTimeline names it.
     pub layer: Option<String>,
-    pub ui_tid: Tid,
-    pub render_tid: Tid,
+    /// The work of the app's threads; `None` for a frame that only FrameTimeline has.
+    pub work: Option<FrameWork>,
     /// The begin of `Choreographer#doFrame`; with FrameTimeline that of the actual frame.
     pub begin: Timestamp,
     /// The end of the last `DrawFrame`; with FrameTimeline that of the actual frame.
     pub end: Timestamp,
-    /// The end of the first `DrawFrame`.
-    pub drawn: Timestamp,
-    /// `Choreographer#doFrame` and all `DrawFrame` together, and with FrameTimeline by how much the frame
-    /// began late: Perfetto's CPU time of a frame.
-    pub cpu_ns: u64,
-    /// Whether FrameTimeline expected the frame and says nothing of when it began: Perfetto then has no CPU
-    /// time of it.
-    pub is_lateness_unknown: bool,
-    /// From the begin of `Choreographer#doFrame` to the end of the first `DrawFrame`: what androidx calls
-    /// `frameDurationCpuMs`.
-    pub duration_cpu_ns: u64,
     /// When the frame was to be done, and how that is known.
     pub expected_end: Option<Timestamp>,
     pub deadline: Option<Deadline>,
@@ -72,6 +78,11 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// The key by which frames are sorted.
+    pub fn order(&self) -> (Timestamp, Pid, Option<i64>) {
+        (self.begin, self.pid, self.id)
+    }
+
     /// How long the frame took, ns.
     pub fn duration(&self) -> u64 {
         self.end.since(self.begin)
@@ -91,7 +102,17 @@ impl Frame {
 
     /// Perfetto's CPU time of the frame, ns.
     fn cpu(&self) -> Option<u64> {
-        (!self.is_lateness_unknown).then_some(self.cpu_ns)
+        self.work.filter(|work| !work.is_lateness_unknown).map(|work| work.cpu_ns)
+    }
+
+    /// androidx's `frameDurationCpuMs`, ns.
+    pub fn duration_cpu(&self) -> Option<u64> {
+        self.work.map(|work| work.duration_cpu_ns)
+    }
+
+    /// The threads that worked on the frame.
+    pub fn tids(&self) -> impl Iterator<Item = Tid> + use<> {
+        self.work.into_iter().flat_map(|work| [work.ui_tid, work.render_tid])
     }
 
     pub fn is_slow(&self) -> bool {
@@ -118,7 +139,7 @@ impl Serialize for Frame {
         out.serialize_field("begin_ns", &self.begin)?;
         out.serialize_field("duration_ns", &self.duration())?;
         out.serialize_field("cpu_ns", &self.cpu())?;
-        out.serialize_field("duration_cpu_ns", &self.duration_cpu_ns)?;
+        out.serialize_field("duration_cpu_ns", &self.duration_cpu())?;
         out.serialize_field("overrun_ns", &self.overrun())?;
         out.serialize_field("janky", &self.overrun().map(|_| self.is_janky()))?;
         out.serialize_field("slow", &self.is_slow())?;
@@ -143,6 +164,15 @@ const PERIODS_NS: std::ops::RangeInclusive<u64> = 2_000_000..=100_000_000;
 /// of it.
 const INTERVALS: usize = 3;
 
+/// The actual frames of FrameTimeline as SurfaceFlinger judges them: of each layer of an app, and of the
+/// display.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct TimelineCounts {
+    pub actual: u64,
+    /// Frames with a reason for being late, and frames that were presented late or never.
+    pub late: u64,
+}
+
 /// Expected and actual frames, by process and token, which is the number of the app's frame.
 #[derive(Debug, Default)]
 pub(super) struct TimelineFrames {
@@ -151,6 +181,7 @@ pub(super) struct TimelineFrames {
     /// The end of the first display frame of each token: Perfetto takes it for the frame of an app with this
     /// number that has no actual frame of its own.
     display_ends: HashMap<i64, Timestamp>,
+    pub counts: TimelineCounts,
     /// Frames that were left out because there are too many.
     pub left_out: u64,
 }
@@ -181,6 +212,8 @@ impl TimelineFrames {
             }
             return;
         };
+        self.counts.actual += 1;
+        self.counts.late += u64::from(frame.is_late());
         // A frame without an end says nothing of how long it took.
         if span.open {
             return;
@@ -209,6 +242,31 @@ impl TimelineFrames {
         }
     }
 
+    /// The frames of processes of which no frame with `Choreographer#doFrame` and `DrawFrame` is known, as
+    /// Perfetto's `android_frame_timeline_metric` counts them: one for each token of the app.
+    pub fn alone(&self, joined: &[Frame]) -> Vec<Frame> {
+        let worked: HashSet<Pid> = joined.iter().map(|frame| frame.pid).collect();
+        let alone = self.actual.keys().filter(|(pid, _)| !worked.contains(pid));
+        let frame = |(pid, number): &(Pid, i64)| {
+            let mut frame = Frame {
+                id: Some(*number),
+                pid: *pid,
+                package: String::new(),
+                layer: None,
+                work: None,
+                begin: Timestamp::default(),
+                end: Timestamp::default(),
+                expected_end: None,
+                deadline: None,
+                timeline_end: None,
+                jank_type: None,
+            };
+            self.complete(&mut frame);
+            frame
+        };
+        alone.map(frame).collect()
+    }
+
     /// Adds to a frame what is known of it.
     pub fn complete(&self, frame: &mut Frame) {
         let Some(number) = frame.id else { return };
@@ -225,12 +283,16 @@ impl TimelineFrames {
             Some(actual) => {
                 // The time by which the frame began late belongs to it, too.
                 let late = actual.begin.since(expected.start);
-                frame.cpu_ns = frame.cpu_ns.saturating_add(late);
+                if let Some(work) = &mut frame.work {
+                    work.cpu_ns = work.cpu_ns.saturating_add(late);
+                }
                 actual.first_end
             }
             None => {
                 let Some(end) = self.display_ends.get(&number) else { return };
-                frame.is_lateness_unknown = true;
+                if let Some(work) = &mut frame.work {
+                    work.is_lateness_unknown = true;
+                }
                 *end
             }
         };
@@ -348,8 +410,9 @@ impl FrameJoin {
         Self::push(&mut self.drawn, &mut self.left_out, part);
     }
 
-    /// The frames that both threads did, in the order of their begins; without the names of their apps.
-    pub fn finish(mut self, tasks: &Tasks) -> (Vec<Frame>, UiFrames) {
+    /// The frames that both threads did, in the order of their begins, and those that only FrameTimeline has;
+    /// without the names of their apps.
+    pub fn finish(mut self, tasks: &Tasks) -> (Vec<Frame>, Vec<Frame>, UiFrames) {
         let process = |part: &FramePart| tasks.task(part.tid).process();
         self.ui.sort_by_key(|part| part.begin);
         self.drawn.sort_by_key(|part| part.begin);
@@ -362,8 +425,9 @@ impl FrameJoin {
         for frame in &mut frames {
             self.timeline.complete(frame);
         }
-        frames.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));
-        (frames, ui_frames)
+        frames.sort_by_key(Frame::order);
+        let alone = self.timeline.alone(&frames);
+        (frames, alone, ui_frames)
     }
 }
 
@@ -424,7 +488,7 @@ impl FrameJoin {
         for frame in &mut frames {
             self.timeline.complete(frame);
         }
-        frames.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));
+        frames.sort_by_key(Frame::order);
         frames
     }
 }
@@ -467,7 +531,7 @@ impl LatestFrames {
     /// All frames that are kept, in the order of their begins.
     pub fn all(&self, tasks: &Tasks) -> (Vec<Frame>, UiFrames) {
         let mut frames: Vec<Frame> = self.frames.iter().cloned().collect();
-        frames.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));
+        frames.sort_by_key(Frame::order);
         let mut ui = UiFrames::default();
         for (tid, begin, end) in &self.ui {
             ui.by_process.entry(tasks.task(*tid).process()).or_default().push((*begin, *end));
@@ -491,14 +555,16 @@ fn frame(pid: Pid, ui: &FramePart, drawing: &Drawing) -> Frame {
         pid,
         package: String::new(),
         layer: None,
-        ui_tid: ui.tid,
-        render_tid: drawing.tid,
+        work: Some(FrameWork {
+            ui_tid: ui.tid,
+            render_tid: drawing.tid,
+            drawn: drawing.first.1,
+            cpu_ns: ui.end.since(ui.begin).saturating_add(drawing.sum),
+            is_lateness_unknown: false,
+            duration_cpu_ns: drawing.first.1.since(ui.begin),
+        }),
         begin: ui.begin,
         end: drawing.end,
-        drawn: drawing.first.1,
-        cpu_ns: ui.end.since(ui.begin).saturating_add(drawing.sum),
-        is_lateness_unknown: false,
-        duration_cpu_ns: drawing.first.1.since(ui.begin),
         expected_end: ui.deadline,
         deadline: ui.deadline.map(|_| Deadline::Vsync),
         timeline_end: None,

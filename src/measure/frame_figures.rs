@@ -29,7 +29,7 @@ pub(crate) struct FrameSummary {
     pub big_jank: u64,
     pub huge_jank: u64,
     /// androidx's `frameDurationCpuMs`, ns, at each of [`PERCENTILES`].
-    pub duration_cpu_ns: [f64; 4],
+    pub duration_cpu_ns: Option<[f64; 4]>,
     /// androidx's `frameOverrunMs`, ns, at each of [`PERCENTILES`]; `None` where no deadline is known.
     pub overrun_ns: Option<[f64; 4]>,
 }
@@ -42,32 +42,54 @@ impl FrameSummary {
 }
 
 /// The percentile of numbers in order, between the two nearest ranks in proportion, as androidx's
-/// `MetricResult.getPercentile` has it; 0 for no numbers.
-fn percentile(sorted: &[i64], percent: u8) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+/// `MetricResult.getPercentile` has it; `None` for no numbers.
+fn percentile(sorted: &[i64], percent: u8) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
     let rank = last as f64 * f64::from(percent) / 100.0;
     let lower = rank.floor() as usize;
     let fraction = rank.fract();
     let low = sorted[lower.min(last)] as f64;
     let high = sorted[(lower + 1).min(last)] as f64;
-    low + (high - low) * fraction
+    Some(low + (high - low) * fraction)
 }
 
-/// The percentiles of values at each of [`PERCENTILES`].
-pub(crate) fn percentiles(mut values: Vec<i64>) -> [f64; 4] {
+/// The percentiles of values at each of [`PERCENTILES`]; `None` for no values.
+pub(crate) fn percentiles(mut values: Vec<i64>) -> Option<[f64; 4]> {
     values.sort_unstable();
-    PERCENTILES.map(|percent| percentile(&values, percent))
+    let [a, b, c, d] = PERCENTILES.map(|percent| percentile(&values, percent));
+    Some([a?, b?, c?, d?])
 }
 
-/// The frames of each app and layer, in the order of their names.
-pub(crate) fn summarize(frames: &[Frame]) -> Vec<FrameSummary> {
-    let mut groups: BTreeMap<(&str, Option<&str>), Vec<&Frame>> = BTreeMap::new();
+type FrameGroups<'a> = BTreeMap<(&'a str, Option<&'a str>), Vec<&'a Frame>>;
+
+/// The frames of each app and layer.
+fn groups(frames: &[Frame]) -> FrameGroups<'_> {
+    let mut groups = FrameGroups::new();
     for frame in frames {
         groups.entry((&frame.package, frame.layer.as_deref())).or_default().push(frame);
     }
+    groups
+}
+
+/// The frames that ended after their deadline, in the order of their begins; of an app and a layer without
+/// any deadline the slow frames.
+pub(crate) fn late_frames(frames: &[Frame]) -> Vec<&Frame> {
+    let mut late = Vec::new();
+    for of_group in groups(frames).into_values() {
+        let has_deadlines = of_group.iter().any(|frame| frame.overrun().is_some());
+        let is_late = |frame: &&Frame| if has_deadlines { frame.is_janky() } else { frame.is_slow() };
+        late.extend(of_group.into_iter().filter(is_late));
+    }
+    late.sort_by_key(|frame| frame.order());
+    late
+}
+
+/// The frames of each app and layer in numbers, in the order of their names.
+pub(crate) fn summarize(frames: &[Frame]) -> Vec<FrameSummary> {
     let summary = |((package, layer), frames): ((&str, Option<&str>), Vec<&Frame>)| {
         let count = |is: fn(&Frame) -> bool| frames.iter().filter(|frame| is(frame)).count() as u64;
         let overruns: Vec<i64> = frames.iter().filter_map(|frame| frame.overrun()).collect();
+        let durations = frames.iter().filter_map(|frame| frame.duration_cpu()).map(|ns| ns as i64).collect();
         FrameSummary {
             package: package.to_owned(),
             layer: layer.map(str::to_owned),
@@ -78,11 +100,11 @@ pub(crate) fn summarize(frames: &[Frame]) -> Vec<FrameSummary> {
             slow: count(Frame::is_slow),
             big_jank: count(Frame::is_big_jank),
             huge_jank: count(Frame::is_huge_jank),
-            duration_cpu_ns: percentiles(frames.iter().map(|frame| frame.duration_cpu_ns as i64).collect()),
-            overrun_ns: (!overruns.is_empty()).then(|| percentiles(overruns)),
+            duration_cpu_ns: percentiles(durations),
+            overrun_ns: percentiles(overruns),
         }
     };
-    groups.into_iter().map(summary).collect()
+    groups(frames).into_iter().map(summary).collect()
 }
 
 /// The times of the frames of a run, ns.
@@ -96,8 +118,8 @@ pub(crate) struct FrameFigures {
 
 impl FrameFigures {
     /// Adds a frame.
-    pub fn add(&mut self, cpu_ns: u64, overrun_ns: Option<i64>) {
-        self.cpu.push(i64::try_from(cpu_ns).unwrap_or(i64::MAX));
+    pub fn add(&mut self, cpu_ns: Option<u64>, overrun_ns: Option<i64>) {
+        self.cpu.extend(cpu_ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX)));
         self.overrun.extend(overrun_ns);
     }
 
@@ -105,12 +127,9 @@ impl FrameFigures {
     pub fn figures(&self) -> Vec<(String, i64)> {
         let mut figures = Vec::new();
         for (name, values) in [("cpu", &self.cpu), ("overrun", &self.overrun)] {
-            let mut sorted = values.clone();
-            sorted.sort_unstable();
-            if !sorted.is_empty() {
-                let of = |percent: &u8| (format!("{name}.p{percent}"), percentile(&sorted, *percent) as i64);
-                figures.extend(PERCENTILES.iter().map(of));
-            }
+            let values = percentiles(values.clone()).into_iter().flatten();
+            let of = |(percent, value): (&u8, f64)| (format!("{name}.p{percent}"), value as i64);
+            figures.extend(PERCENTILES.iter().zip(values).map(of));
         }
         if !self.overrun.is_empty() {
             let janky = self.overrun.iter().filter(|overrun| **overrun > 0).count();
@@ -143,7 +162,7 @@ impl Serialize for FrameSummary {
         out.serialize_field("slow", &self.slow)?;
         out.serialize_field("big_jank", &self.big_jank)?;
         out.serialize_field("huge_jank", &self.huge_jank)?;
-        out.serialize_field("duration_cpu_ns", &Percentiles(self.duration_cpu_ns))?;
+        out.serialize_field("duration_cpu_ns", &self.duration_cpu_ns.map(Percentiles))?;
         out.serialize_field("overrun_ns", &self.overrun_ns.map(Percentiles))?;
         out.end()
     }
@@ -157,24 +176,24 @@ mod tests {
     fn frames_have_percentiles_and_a_share_of_late_ones_where_deadlines_are_known() {
         let mut frames = FrameFigures::default();
         for (cpu, overrun) in [(10, Some(-5)), (30, Some(7)), (20, None), (40, Some(-1)), (50, Some(0))] {
-            frames.add(cpu, overrun);
+            frames.add(Some(cpu), overrun);
         }
         let figures: BTreeMap<String, i64> = frames.figures().into_iter().collect();
         assert_eq!((figures["cpu.p50"], figures["cpu.p90"]), (30, 46));
         assert_eq!((figures["overrun.p50"], figures["overrun.p99"]), (0, 6));
         assert_eq!(figures[JANKY], WHOLE_SHARE / 4);
         let mut without = FrameFigures::default();
-        without.add(10, None);
+        without.add(Some(10), None);
         assert_eq!(without.figures().len(), PERCENTILES.len());
         assert_eq!(FrameFigures::default().figures(), []);
     }
 
     #[test]
     fn a_percentile_lies_between_the_two_nearest_ranks() {
-        assert_eq!(percentile(&[], 50), 0.0);
-        assert_eq!(percentile(&[7], 99), 7.0);
-        assert_eq!(percentile(&[10, 20, 30, 40], 50), 25.0);
-        assert_eq!(percentile(&(0..=100).collect::<Vec<i64>>(), 95), 95.0);
-        assert_eq!(percentile(&[-10, 0], 90), -1.0);
+        assert_eq!(percentile(&[], 50), None);
+        assert_eq!(percentile(&[7], 99), Some(7.0));
+        assert_eq!(percentile(&[10, 20, 30, 40], 50), Some(25.0));
+        assert_eq!(percentile(&(0..=100).collect::<Vec<i64>>(), 95), Some(95.0));
+        assert_eq!(percentile(&[-10, 0], 90), Some(-1.0));
     }
 }

@@ -15,18 +15,23 @@ mod frame_figures;
 mod launch;
 mod launch_marks;
 mod mark;
+mod meter;
 mod rules;
 mod run;
+mod span_log;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use self::apps::is_cut;
 pub(crate) use self::comparison::{Comparison, LINES_OF_A_KIND, RunSet};
 pub(crate) use self::finder::{Finder, FinderSink, Measured};
-pub(crate) use self::frame::{Deadline, Frame};
+pub(crate) use self::frame::{Deadline, Frame, TimelineCounts};
 pub(crate) use self::frame_figures::{
-    FrameFigures, FrameSummary, JANKY, PERCENTILES, WHOLE_SHARE, percentiles, summarize,
+    FrameSummary, JANKY, PERCENTILES, WHOLE_SHARE, late_frames, percentiles, summarize,
 };
 pub(crate) use self::launch::{Cancelled, Cut, Launch, LaunchBegin, LaunchType, Rule, Stage};
-pub(crate) use self::run::{LaunchSpan, Measure, MeasuredPart, MeasuredRun, RunMeter, state_name};
+pub(crate) use self::meter::RunMeter;
+#[cfg(test)]
+pub(crate) use self::run::Measure;
+pub(crate) use self::run::{LaunchSpan, MeasuredRun, RunValue};
 pub use self::run::{MeasureFilter, MeasureKind, RunTimes};

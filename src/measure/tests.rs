@@ -4,7 +4,7 @@ use super::*;
 use crate::clock::Timestamp;
 use crate::formats::{Order, Sink, ftrace_text};
 use crate::ids::{Pid, Tid};
-use crate::tracks::{TrackBuilder, TrackObserver};
+use crate::tracks::{Span, TrackBuilder, TrackObserver};
 
 /// The processes of the timelines.
 const SERVER: Pid = Pid(10);
@@ -344,8 +344,10 @@ fn frames_without_numbers_are_joined_by_their_order() {
     timeline.main(APP, 300..310, "Choreographer#doFrame");
     let frames = timeline.measured().frames;
     let found: Vec<_> =
-        frames.iter().map(|f| (f.id, f.begin.0, f.duration(), f.cpu_ns, f.duration_cpu_ns)).collect();
-    assert_eq!(found, [(None, 100_000, 30_000, 30_000, 30_000), (None, 200_000, 40_000, 35_000, 20_000)]);
+        frames.iter().map(|f| (f.begin.0, f.duration(), f.work.unwrap().cpu_ns, f.duration_cpu())).collect();
+    let expected = [(100_000, 30_000, 30_000, Some(30_000)), (200_000, 40_000, 35_000, Some(20_000))];
+    assert_eq!(found, expected);
+    assert!(frames.iter().all(|frame| frame.id.is_none()));
     assert!(frames.iter().all(|frame| frame.overrun().is_none() && frame.package == "com.example"));
 }
 
@@ -496,4 +498,37 @@ fn a_launch_and_a_frame_on_tracks_of_their_own_are_found() {
     assert_eq!((launch.pid, launch.render_tid), (Some(APP), Some(render(APP))));
     let [frame] = &measured.frames[..] else { panic!("{:?}", measured.frames) };
     assert_eq!((frame.id, frame.begin, frame.end), (Some(9), Timestamp(130), Timestamp(160)));
+}
+
+/// A frame of FrameTimeline of an app's layer; with `jank` the actual one.
+fn timeline_frame(finder: &mut Finder, pid: Pid, token: i64, us: [u64; 2], jank: Option<u32>) {
+    let span = Span { start: Timestamp(us[0] * 1_000), end: Timestamp(us[1] * 1_000), open: false };
+    let actual = jank.map(|jank| crate::formats::ActualFrame {
+        jank: crate::formats::JankTypes(jank),
+        present: crate::formats::PresentType::default(),
+        on_time_finish: false,
+        gpu_composition: false,
+        prediction: crate::formats::PredictionType::default(),
+    });
+    let surface = Some(crate::formats::SurfaceFrame { token, layer: b"layer" });
+    let frame = crate::formats::TimelineFrame { end: Some(span.end), pid, display_token: 1, surface, actual };
+    TrackObserver::frame(finder, span, &frame);
+}
+
+#[test]
+fn a_process_without_markers_of_frames_has_those_of_frame_timeline() {
+    let mut finder = Finder::default();
+    for (token, end, jank) in [(7, 16, 1), (8, 40, 64)] {
+        timeline_frame(&mut finder, APP, token, [10 * token as u64, 10 * token as u64 + 20], None);
+        timeline_frame(&mut finder, APP, token, [10 * token as u64, 10 * token as u64 + end], Some(jank));
+    }
+    let extent = rules::TimelineExtent { begin: Timestamp(0), end: Timestamp(1_000_000) };
+    let measured = finder.finish_within(&crate::tracks::Tasks::default(), extent);
+    let found: Vec<_> =
+        measured.frames.iter().map(|f| (f.id, f.overrun(), f.duration_cpu(), f.is_slow())).collect();
+    assert_eq!(found, [(Some(7), Some(-4_000), None, false), (Some(8), Some(20_000), None, false)]);
+    assert_eq!(late_frames(&measured.frames).len(), 1);
+    assert_eq!(measured.timeline_frames, TimelineCounts { actual: 2, late: 1 });
+    let summary = &summarize(&measured.frames)[0];
+    assert_eq!((summary.count, summary.janky, summary.duration_cpu_ns), (2, 1, None));
 }

@@ -81,41 +81,12 @@ impl FigureColumns {
     }
 }
 
+pub(super) use crate::text::padded_duration as duration;
+
 /// The width of the widest time that [`duration`] prints.
 pub(super) const DURATION_WIDTH: usize = 7;
 /// The width of the widest share that [`share`] prints, of a part that is no larger than its whole.
 pub(super) const SHARE_WIDTH: usize = 6;
-
-/// The units of times with their length in ns, and the first time that needs the next unit: the first that
-/// would be printed with more than three digits, or four of seconds and hours.
-const UNITS: [(u64, &str, u64); 6] = [
-    (1, "ns", 1_000),
-    (1_000, "µs", 999_500),
-    (1_000_000, "ms", 999_500_000),
-    (1_000_000_000, "s ", 9_999_500_000_000),
-    (3_600_000_000_000, "h ", 35_998_200_000_000_000),
-    (31_557_600_000_000_000, "y ", u64::MAX),
-];
-
-/// A time in ns with three digits and its unit: `4.45 s `, `972 ms`. All units have two characters, so that
-/// times that end in one column have their numbers in one.
-pub(super) fn duration(ns: u64) -> String {
-    let longest = UNITS[UNITS.len() - 1];
-    let (unit_ns, unit, _) = UNITS.into_iter().find(|(.., limit)| ns < *limit).unwrap_or(longest);
-    let in_parts = |parts: u128| (u128::from(ns) * parts + u128::from(unit_ns / 2)) / u128::from(unit_ns);
-    if unit_ns == 1 {
-        return format!("{ns} {unit}");
-    }
-    let hundredths = in_parts(100);
-    if hundredths < 1_000 {
-        return format!("{}.{:02} {unit}", hundredths / 100, hundredths % 100);
-    }
-    let tenths = in_parts(10);
-    if tenths < 1_000 {
-        return format!("{}.{} {unit}", tenths / 10, tenths % 10);
-    }
-    format!("{} {unit}", in_parts(1))
-}
 
 /// A number with a comma between each three digits.
 pub(super) fn count(number: u64) -> String {
@@ -143,49 +114,6 @@ pub(super) fn share(percent: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_time_has_three_digits_and_a_unit_of_two_characters() {
-        for (ns, printed) in [
-            (0, "0 ns"),
-            (850, "850 ns"),
-            (999, "999 ns"),
-            (1_000, "1.00 µs"),
-            (12_345, "12.3 µs"),
-            (9_996, "10.0 µs"),
-            (99_960, "100 µs"),
-            (972_570_000, "973 ms"),
-            (999_499_999, "999 ms"),
-            (999_500_000, "1.00 s "),
-            (39_241_450_000, "39.2 s "),
-            (4_450_141_000, "4.45 s "),
-            (1_234_000_000_000, "1234 s "),
-            (9_998_000_000_000, "9998 s "),
-            (9_999_500_000_000, "2.78 h "),
-            (u64::MAX, "585 y "),
-        ] {
-            assert_eq!(duration(ns), printed, "{ns}");
-        }
-    }
-
-    #[test]
-    fn no_time_is_wider_than_its_column_and_longer_times_never_print_smaller_numbers() {
-        let value = |text: &str| {
-            let (number, unit) = text.split_at(text.find(' ').unwrap());
-            let unit_ns = UNITS.iter().find(|(_, name, _)| *name == &unit[1..]).unwrap().0;
-            number.parse::<f64>().unwrap() * unit_ns as f64
-        };
-        let mut ns = 1u64;
-        let mut last = 0.0;
-        while let Some(next) = ns.checked_add(ns / 97 + 1) {
-            let text = duration(ns);
-            assert!(text.chars().count() <= DURATION_WIDTH, "{ns}: {text}");
-            assert!(value(&text) >= last, "{ns}: {text} after {last}");
-            assert!((value(&text) / ns as f64 - 1.0).abs() < 0.0051, "{ns}: {text}");
-            ns = next;
-            last = value(&text);
-        }
-    }
 
     #[test]
     fn numbers_have_separators() {

@@ -3,8 +3,10 @@
 //! single slow run counts no more than any other, and assume nothing about how measurements spread.
 
 mod rank_test;
+mod verdict;
 
-pub(crate) use rank_test::{RankTest, correct};
+pub(crate) use rank_test::{MIN_RUNS, RankTest, correct};
+pub(crate) use verdict::{ChangeVerdict, LargestChange, runs_needed};
 
 /// Numbers that have a median.
 pub(crate) trait Number: Ord + Copy {

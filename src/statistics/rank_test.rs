@@ -3,8 +3,8 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
-/// The least number of measurements on each side: with three the smallest possible two-sided p-value is 0.1.
-const MIN_RUNS: usize = 3;
+/// The least number of measurements on each side: with five the smallest one-sided p-value is 0.004.
+pub(crate) const MIN_RUNS: usize = 5;
 /// Up to this number on each side the orders are counted out, ties and all. Beyond it the distribution is
 /// close to a normal one.
 const MAX_EXACT: usize = 20;
@@ -24,18 +24,20 @@ pub(crate) struct RankTest {
 }
 
 impl RankTest {
-    /// Tests whether `new` is greater or smaller than `old`. `None` with fewer than three measurements on a
-    /// side.
+    /// Tests whether `new` is greater or smaller than `old`. `None` with fewer than [`MIN_RUNS`]
+    /// measurements on a side.
     pub fn compare(old: &[u64], new: &[u64]) -> Option<RankTest> {
-        if old.len() < MIN_RUNS || new.len() < MIN_RUNS {
-            return None;
-        }
+        (old.len().min(new.len()) >= MIN_RUNS).then(|| RankTest::of(old, new))
+    }
+
+    /// The same for any number of measurements.
+    fn of(old: &[u64], new: &[u64]) -> RankTest {
         let ties = Ties::new(old, new);
         let (less, greater) =
             if old.len().max(new.len()) <= MAX_EXACT { ties.exact() } else { ties.approximate() };
         let least_greater = ties.least(ties.counts.iter().rev());
         let least_less = ties.least(ties.counts.iter());
-        Some(RankTest { greater, less, least_greater, least_less })
+        RankTest { greater, less, least_greater, least_less }
     }
 
     /// The smallest one-sided p-value of sets of these sizes.
@@ -261,7 +263,7 @@ mod tests {
     }
 
     fn two_sided(old: &[u64], new: &[u64]) -> f64 {
-        RankTest::compare(old, new).unwrap().two_sided()
+        RankTest::of(old, new).two_sided()
     }
 
     /// The expected values are shares of orders: 2 of 20, 2 of 252, 48 of 70.
@@ -271,14 +273,14 @@ mod tests {
         near(two_sided(&[4, 5, 6], &[1, 2, 3]), 0.1, 1e-12);
         near(two_sided(&[1, 2, 3, 4, 5], &[6, 7, 8, 9, 10]), 2.0 / 252.0, 1e-12);
         near(two_sided(&[1, 3, 5, 7], &[2, 4, 6, 8]), 48.0 / 70.0, 1e-12);
-        let slower = RankTest::compare(&[1, 2, 3], &[4, 5, 6]).unwrap();
+        let slower = RankTest::of(&[1, 2, 3], &[4, 5, 6]);
         near(slower.greater, 1.0 / 20.0, 1e-12);
         near(slower.less, 1.0, 1e-12);
         near(slower.least_greater, 1.0 / 20.0, 1e-12);
         near(slower.least_less, 1.0 / 20.0, 1e-12);
         near(RankTest::least_of(5, 5), 1.0 / 252.0, 1e-12);
         assert!(RankTest::least_of(1_000, 1_000) < 1e-300);
-        assert_eq!(RankTest::compare(&[1, 2], &[3, 4, 5]), None);
+        assert_eq!(RankTest::compare(&[1, 2, 3, 4], &[3, 4, 5, 6, 7]), None);
     }
 
     /// Chooses the new set in every possible way, and counts the ways with at least so many wins.
@@ -313,7 +315,7 @@ mod tests {
             (&[5, 5, 5, 5], &[5, 5, 5, 5]),
             (&[3, 1, 4, 1, 5, 9, 2, 6], &[2, 7, 1, 8, 2, 8, 1]),
         ] {
-            let test = RankTest::compare(old, new).unwrap();
+            let test = RankTest::of(old, new);
             let (less, greater) = counted(old, new);
             near(test.less, less, 1e-12);
             near(test.greater, greater, 1e-12);

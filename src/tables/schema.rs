@@ -66,6 +66,7 @@ pub enum TableId {
     Frame,
     Cause,
     Sample,
+    Measure,
     Rejected,
 }
 
@@ -79,7 +80,7 @@ impl TableId {
 impl TableSchema {
     /// Whether parts that an earlier version has written lack the table: it came later.
     pub fn may_be_absent(&self) -> bool {
-        matches!(self.id, TableId::Frame | TableId::Cause | TableId::Sample)
+        matches!(self.id, TableId::Frame | TableId::Cause | TableId::Sample | TableId::Measure)
     }
 
     /// The place of a column, where the table has it.
@@ -198,8 +199,8 @@ pub static TABLES: &[TableSchema] = &[
     ] },
     TableSchema { id: TableId::Frame, name: "frame", sorted_by: &["pid", "ts_abs"], columns: &[
         TRACE_ID, nullable("id", Int64), nullable("app", Text), column("pid", Int32), nullable("layer", Text),
-        column("utid", Int64), column("render_utid", Int64), TS, TS_ABS, DUR, column("cpu_ns", Int64),
-        column("duration_cpu_ns", Int64), nullable("overrun_ns", Int64), nullable("deadline", Text),
+        nullable("utid", Int64), nullable("render_utid", Int64), TS, TS_ABS, DUR, nullable("cpu_ns", Int64),
+        nullable("duration_cpu_ns", Int64), nullable("overrun_ns", Int64), nullable("deadline", Text),
         nullable("jank_type", Text),
     ] },
     TableSchema { id: TableId::Cause, name: "cause", sorted_by: &["ts_abs"], columns: &[
@@ -212,6 +213,10 @@ pub static TABLES: &[TableSchema] = &[
         column("period", Int64), column("is_off_cpu", Bool), nullable("function", Text),
         nullable("kind", Text), nullable("module", Text), nullable("own_function", Text),
         nullable("stack", Text),
+    ] },
+    TableSchema { id: TableId::Measure, name: "measure", sorted_by: &["kind", "name"], columns: &[
+        TRACE_ID, column("kind", Text), column("name", Text), nullable("utid", Int64),
+        column("value", Int64), nullable("count", Int64),
     ] },
     TableSchema { id: TableId::Rejected, name: "rejected", sorted_by: &[], columns: &[
         column("rejected_id", Text), column("path", Text), nullable("path_bytes", Bytes),

@@ -58,6 +58,35 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
+    /// Every cause.
+    #[cfg(test)]
+    pub const ALL: [Cause; 24] = [
+        Cause::Running,
+        Cause::Runnable,
+        Cause::Throttled,
+        Cause::SlowCpu,
+        Cause::Disk,
+        Cause::PageFault,
+        Cause::Reclaim,
+        Cause::Lock,
+        Cause::Binder,
+        Cause::Ipc,
+        Cause::OtherThread,
+        Cause::Gc,
+        Cause::Jit,
+        Cause::ClassLoading,
+        Cause::Gpu,
+        Cause::Sleep,
+        Cause::Idle,
+        Cause::Vsync,
+        Cause::Interrupt,
+        Cause::Kernel,
+        Cause::Tracing,
+        Cause::Start,
+        Cause::Unexplained,
+        Cause::NotRecorded,
+    ];
+
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {

@@ -12,6 +12,7 @@ use super::model::{
     ThreadHistory, Wake,
 };
 use super::quotas::Quotas;
+use super::slice_sources::{SliceSource, SliceSources, thread_of};
 use super::syscalls::SyscallTable;
 use crate::clock::Timestamp;
 use crate::formats::{CLONE_THREAD, Event, EventType, EventTypeId, Head, Value};
@@ -20,8 +21,8 @@ use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::Finder;
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
-    AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod, Span,
-    TakenSample, Task, Tasks, TrackObserver, TrackSink,
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod,
+    OwnTrack, Span, TakenSample, Task, Tasks, TrackObserver, TrackSink,
 };
 
 /// `common_flags` of an event that was written while a hard or a soft interrupt was served, or a
@@ -35,6 +36,7 @@ const ONE_WAY: i64 = 1;
 pub(crate) struct ModelCollector {
     model: Model,
     finder: Finder,
+    sources: SliceSources,
     symbolizer: Option<Arc<Symbolizer>>,
     syscalls: SyscallTable,
     /// The kind of the events of each type.
@@ -214,6 +216,22 @@ impl ModelCollector {
         self.model.threads.entry(tid).or_default()
     }
 
+    /// Takes the end of a slice of a thread; `is_main` is one of the thread's own source.
+    fn slice_ended(&mut self, tid: Tid, span: Span, name: &[u8], is_main: bool) -> io::Result<()> {
+        self.saw(span.end);
+        if self.has_given_up() || !is_main && !self.keeps_states(1) {
+            return Ok(());
+        }
+        let thread = self.model.threads.entry(tid).or_default();
+        if is_main {
+            thread.slices.end(span.end, &self.kept);
+        } else {
+            let name = self.model.names.number_of_bytes(name);
+            thread.add_other(span.start, span.end, name, &self.kept);
+        }
+        Ok(())
+    }
+
     fn saw(&mut self, ts: Timestamp) -> Timestamp {
         self.last_ts = self.last_ts.max(ts);
         *self.first_ts.get_or_insert(ts)
@@ -292,24 +310,39 @@ impl TrackSink for ModelCollector {
         if !self.keeps_states(1) {
             return Ok(());
         }
-        let name = self.model.names.number_of_bytes(name);
-        self.thread(at.tid).slices.begin(ts, name);
-        Ok(())
-    }
-
-    fn end(&mut self, _: &Tasks, at: Task, span: Span, _: &[u8]) -> io::Result<()> {
-        self.saw(span.end);
-        if self.has_given_up() {
-            return Ok(());
+        if self.sources.is_main_source(at.tid, SliceSource::Markers) {
+            let name = self.model.names.number_of_bytes(name);
+            self.thread(at.tid).slices.begin(ts, name);
         }
-        let thread = self.model.threads.entry(at.tid).or_default();
-        thread.slices.end(span.end, &self.kept);
         Ok(())
     }
 
-    fn async_edge(&mut self, _: &Tasks, _: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        self.saw(slice.ts);
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        let is_main = self.sources.is_main_source(at.tid, SliceSource::Markers);
+        self.slice_ended(at.tid, span, name, is_main)
+    }
+
+    fn track_begin(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
+        self.saw(ts);
+        let tid = thread_of(track);
+        if self.sources.is_main_track(tid, track) && self.keeps_states(1) {
+            let name = self.model.names.number_of_bytes(name);
+            self.thread(tid).slices.begin(ts, name);
+        }
         Ok(())
+    }
+
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+        let tid = thread_of(track);
+        let is_main = self.sources.is_main_track(tid, track);
+        self.slice_ended(tid, span, name, is_main)
+    }
+
+    fn async_edge(&mut self, _: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        self.saw(slice.ts);
+        let AsyncEdge::End(Some(start)) = slice.edge else { return Ok(()) };
+        let span = Span { start, end: slice.ts, open: false };
+        self.slice_ended(pid.main_thread(), span, slice.name, false)
     }
 
     fn instant(&mut self, _: &Tasks, _: Task, ts: Timestamp, _: &[u8]) -> io::Result<()> {

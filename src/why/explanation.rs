@@ -10,11 +10,12 @@ use super::cause::{Cause, Hop};
 use super::circumstances::Circumstance;
 use super::model::Model;
 use super::shown_frames::ShownFrames;
-use super::spans::{self, SpanAsked};
+use super::spans::SpanAsked;
 use super::walk::{CauseWalk, Share, Split, Stretch, SubjectId};
 use crate::clock::Timestamp;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::LaunchType;
+use crate::text::duration;
 
 /// Causes below this part of all spans, one in 20, are not worth a note.
 const NOTED_SHARE: u64 = 20;
@@ -401,9 +402,9 @@ impl Difference {
     pub fn lines(&self, limit: usize) -> Vec<String> {
         let signed = |ns: f64| {
             let sign = if ns < 0.0 { "-" } else { "+" };
-            format!("{sign}{}", spans::ms(ns.abs().round() as u64))
+            format!("{sign}{}", duration(ns.abs().round() as u64))
         };
-        let ms = |ns: f64| spans::ms(ns.round() as u64);
+        let ms = |ns: f64| duration(ns.round() as u64);
         let spans =
             |count: usize| if count == 1 { "1 span".to_owned() } else { format!("mean of {count} spans") };
         let mut lines = vec![format!(

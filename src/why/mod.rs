@@ -14,6 +14,7 @@ mod model;
 mod quotas;
 mod sentences;
 mod shown_frames;
+mod slice_sources;
 mod spans;
 mod syscalls;
 #[cfg(test)]

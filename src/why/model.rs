@@ -178,6 +178,13 @@ pub(super) struct Slices {
     open: Vec<u32>,
 }
 
+impl Slice {
+    /// A slice that lies in no other one.
+    pub fn alone(start: Timestamp, end: Timestamp, name: NameId) -> Slice {
+        Slice { start, end, name, parent: NONE }
+    }
+}
+
 impl Slices {
     pub fn begin(&mut self, start: Timestamp, name: NameId) {
         let parent = self.open.last().copied().unwrap_or(NONE);
@@ -282,6 +289,8 @@ pub(super) struct ThreadHistory {
     /// A wake-up of the running thread: it counts if the thread was about to wait.
     early_wake: Option<Wake>,
     pub slices: Slices,
+    /// Slices of other tracks, and of the main thread those of its process.
+    pub other_slices: Vec<Slice>,
     pub calls: Slices,
     /// The samples of the running thread, in order of time: when, and the function that ran.
     pub samples: Vec<(Timestamp, NameId)>,

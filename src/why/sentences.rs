@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::cause::Cause;
 use super::explanation::{CausePart, Explanation, NamedHop, sum};
-use super::spans::ms;
+use crate::text::duration;
 
 /// Subjects that a line names.
 const SUBJECTS: usize = 3;
@@ -55,7 +55,7 @@ impl Line<'_> {
             [(name, _)] if !name.is_empty() => vec![(*name).to_owned()],
             subjects => {
                 let named = subjects.iter().filter(|(name, _)| !name.is_empty());
-                named.take(SUBJECTS).map(|(name, ns)| format!("{name} {}", ms(*ns))).collect()
+                named.take(SUBJECTS).map(|(name, ns)| format!("{name} {}", duration(*ns))).collect()
             }
         };
         if !subjects.is_empty() {
@@ -72,10 +72,12 @@ impl Line<'_> {
 pub(crate) fn lines(explanation: &Explanation, limit: usize) -> Vec<String> {
     let detail =
         if explanation.detail.is_empty() { String::new() } else { format!(" ({})", explanation.detail) };
-    let mut lines = vec![format!("{}: {}{detail}", explanation.what, ms(explanation.duration))];
+    let mut lines = vec![format!("{}: {}{detail}", explanation.what, duration(explanation.duration))];
     lines.extend(cause_lines(&explanation.causes, explanation.duration, limit));
-    let also =
-        explanation.circumstances.iter().map(|one| format!("{} ({}, {})", one.words, one.count, ms(one.ns)));
+    let also = explanation
+        .circumstances
+        .iter()
+        .map(|one| format!("{} ({}, {})", one.words, one.count, duration(one.ns)));
     let also: Vec<String> = also.collect();
     if !also.is_empty() {
         lines.push(format!("meanwhile: {}", also.join(", ")));
@@ -92,18 +94,18 @@ pub(crate) fn lines_of_several(explanations: &[Explanation], limit: usize) -> Ve
     let durations = longest
         .first()
         .zip(longest.last())
-        .map(|(most, least)| format!(", {} to {}", ms(least.duration), ms(most.duration)));
+        .map(|(most, least)| format!(", {} to {}", duration(least.duration), duration(most.duration)));
     let mut lines = vec![format!(
         "{} spans, {} together{}",
         explanations.len(),
-        ms(total),
+        duration(total),
         durations.unwrap_or_default()
     )];
     lines.extend(cause_lines(&sum(explanations), total, limit));
     lines.push("the longest:".to_owned());
     for one in longest.iter().take(SUBJECTS) {
         let largest = cause_lines(&one.causes, one.duration, 1).into_iter().next().unwrap_or_default();
-        lines.push(format!("{:>10}  {}: {}", ms(one.duration), one.what, largest.trim_start()));
+        lines.push(format!("{:>10}  {}: {}", duration(one.duration), one.what, largest.trim_start()));
         lines.extend(one.video.iter().map(|shown| format!("{:>10}  {shown}", "")));
     }
     lines
@@ -172,15 +174,15 @@ fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String>
 }
 
 /// A line of a time and its share of `duration`, ns.
-fn row(ns: u64, duration: u64, text: &str) -> String {
-    let percent = if duration == 0 { 0.0 } else { ns as f64 * 100.0 / duration as f64 };
-    format!("{:>12} {percent:>4.0} %  {text}", ms(ns))
+fn row(ns: u64, whole: u64, text: &str) -> String {
+    let percent = if whole == 0 { 0.0 } else { ns as f64 * 100.0 / whole as f64 };
+    format!("{:>12} {percent:>4.0} %  {text}", duration(ns))
 }
 
 /// A line for each of the threads in whose time the largest causes lie, with these causes, and one for the
 /// rest.
 pub(crate) fn thread_lines(explanations: &[Explanation], limit: usize) -> Vec<String> {
-    let duration: u64 = explanations.iter().map(|one| one.duration).sum();
+    let whole: u64 = explanations.iter().map(|one| one.duration).sum();
     let mut by_thread: BTreeMap<(&str, &str), BTreeMap<&str, u64>> = BTreeMap::new();
     for part in explanations.iter().flat_map(|one| &one.causes) {
         let Some(hop) = part.path.last() else { continue };
@@ -191,7 +193,7 @@ pub(crate) fn thread_lines(explanations: &[Explanation], limit: usize) -> Vec<St
     for ((process, thread), causes) in by_thread {
         let mut causes: Vec<(&str, u64)> = causes.into_iter().collect();
         causes.sort_by_key(|(_, ns)| Reverse(*ns));
-        let list = causes.iter().take(SUBJECTS).map(|(name, ns)| format!("{name} {}", ms(*ns)));
+        let list = causes.iter().take(SUBJECTS).map(|(name, ns)| format!("{name} {}", duration(*ns)));
         let list = list.collect::<Vec<_>>().join(", ");
         let of =
             if process.is_empty() || process == thread { String::new() } else { format!(" of {process}") };
@@ -201,10 +203,10 @@ pub(crate) fn thread_lines(explanations: &[Explanation], limit: usize) -> Vec<St
     threads.sort_by_key(|(ns, _)| Reverse(*ns));
     let rest = threads.split_off(threads.len().min(limit));
     let mut lines = vec!["by thread:".to_owned()];
-    lines.extend(threads.iter().map(|(ns, text)| row(*ns, duration, text)));
+    lines.extend(threads.iter().map(|(ns, text)| row(*ns, whole, text)));
     if !rest.is_empty() {
         let ns = rest.iter().map(|(ns, _)| ns).sum();
-        lines.push(row(ns, duration, &format!("{} more threads", rest.len())));
+        lines.push(row(ns, whole, &format!("{} more threads", rest.len())));
     }
     lines
 }
@@ -251,5 +253,26 @@ fn words(cause: Cause) -> &'static str {
         Cause::Start => "was not there yet",
         Cause::Unexplained => "unexplained",
         Cause::NotRecorded => "not recorded",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page says what `why` prints. `UPDATE_GOLDEN=1 cargo test --lib the_page_has_the_words` writes the
+    /// file anew.
+    #[test]
+    fn the_page_has_the_words_of_causes() {
+        let entry = |cause: Cause| (cause.name(), [words(cause), waited_for(cause)]);
+        let entries: std::collections::BTreeMap<_, _> = Cause::ALL.into_iter().map(entry).collect();
+        let text = serde_json::to_string_pretty(&entries).unwrap() + "\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/web/src/why/cause_words.json");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(path, &text).unwrap();
+        }
+        let checked_in: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(checked_in, serde_json::to_value(&entries).unwrap());
     }
 }

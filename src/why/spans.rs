@@ -1,10 +1,11 @@
 //! The spans that can be asked about: launches, frames, slices, calls of methods, and stretches of a thread.
 
 use super::kept_time::KeptTime;
-use super::model::{Model, Slices, ThreadHistory};
+use super::model::{Model, Slice, ThreadHistory};
 use crate::clock::Timestamp;
 use crate::ids::Tid;
-use crate::measure::{Frame, Launch, LaunchType, Measured};
+use crate::measure::{Frame, Launch, LaunchType, Measured, late_frames};
+use crate::text::duration;
 
 /// A question about a timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Question {
     /// where these do not tell it.
     pub(crate) fn kept_time(&self, measured: Measured) -> KeptTime {
         let of_launches = measured.launches.iter().filter_map(|launch| launch.main_tid);
-        let of_frames = measured.frames.iter().flat_map(|frame| [frame.ui_tid, frame.render_tid]);
+        let of_frames = measured.frames.iter().flat_map(Frame::tids);
         let threads: Vec<Tid> = of_launches.chain(of_frames).collect();
         let model = Model { measured, ..Model::default() };
         let spans = match self {
@@ -171,14 +172,12 @@ impl Model {
                 some(frames.map(|frame| self.frame_span(frame)).collect(), || NothingAsked::Frame(*number))
             }
             Question::LateFrames => some(self.late_frames(), || NothingAsked::LateFrame),
-            Question::Slice(name) => self.named(
-                name,
-                |thread| &thread.slices,
-                |similar| NothingAsked::Slice { name: name.clone(), similar },
-            ),
+            Question::Slice(name) => self.named(name, ThreadHistory::all_slices, |similar| {
+                NothingAsked::Slice { name: name.clone(), similar }
+            }),
             Question::Method(name) => self.named(
                 name,
-                |thread| &thread.calls,
+                |thread| [&thread.calls.list, &[]],
                 |similar| NothingAsked::Method { name: name.clone(), similar },
             ),
             Question::Stretch { thread, from_ns, to_ns } => self.stretch(thread, *from_ns, *to_ns),
@@ -195,12 +194,13 @@ impl Model {
             frame: None,
             asked: launch_span(launch),
         });
-        let frames = self.late().take(MAX_SPANS).map(|frame| MeasuredSpan {
-            kind: MeasuredKind::Frame,
-            app: frame.package.clone(),
-            frame: frame.id,
-            asked: self.frame_span(frame),
-        });
+        let frames =
+            late_frames(&self.measured.frames).into_iter().take(MAX_SPANS).map(|frame| MeasuredSpan {
+                kind: MeasuredKind::Frame,
+                app: frame.package.clone(),
+                frame: frame.id,
+                asked: self.frame_span(frame),
+            });
         launches.chain(frames).collect()
     }
 
@@ -251,36 +251,23 @@ impl Model {
     }
 
     fn late_frames(&self) -> Vec<SpanAsked> {
-        self.late().map(|frame| self.frame_span(frame)).collect()
+        late_frames(&self.measured.frames).into_iter().map(|frame| self.frame_span(frame)).collect()
     }
 
-    /// The frames that ended after their deadline; without deadlines those that took long.
-    fn late(&self) -> impl Iterator<Item = &Frame> {
-        let frames = &self.measured.frames;
-        let has_deadlines = frames.iter().any(|frame| frame.overrun().is_some());
-        let is_late = move |frame: &&Frame| if has_deadlines { frame.is_janky() } else { frame.is_slow() };
-        frames.iter().filter(is_late)
-    }
-
-    /// A frame's time is its UI thread's as long as that works on it, and then its RenderThread's.
+    /// A frame's time is its UI thread's as long as that works on it, and then its RenderThread's. A frame
+    /// that only FrameTimeline has is its process's main thread's.
     fn frame_span(&self, frame: &Frame) -> SpanAsked {
-        let slices = self.threads.get(&frame.ui_tid).map(|thread| &thread.slices);
-        let ui_end = slices.and_then(|slices| {
-            let after = slices.list.partition_point(|slice| slice.start < frame.begin);
-            let within = slices.list[after..].iter().take_while(|slice| slice.start < frame.end);
-            let mut of_frame =
-                within.filter(|slice| self.names.text(slice.name).starts_with("Choreographer#doFrame"));
-            of_frame.next().map(|slice| slice.end.clamp(frame.begin, frame.end))
-        });
         let number = frame.id.map_or(String::new(), |id| format!(" {id}"));
-        let mut threads = Vec::new();
-        if let Some(end) = ui_end {
-            threads.push((frame.ui_tid, end));
-        }
-        threads.push((frame.render_tid, frame.end));
+        let threads = match &frame.work {
+            Some(work) => {
+                let ui = self.ui_end(frame, work.ui_tid).map(|end| (work.ui_tid, end));
+                ui.into_iter().chain([(work.render_tid, frame.end)]).collect()
+            }
+            None => vec![(frame.pid.main_thread(), frame.end)],
+        };
         let detail = match frame.overrun() {
             Some(overrun) if overrun > 0 => {
-                format!("{} after its deadline", ms(overrun.unsigned_abs()))
+                format!("{} after its deadline", duration(overrun.unsigned_abs()))
             }
             _ => String::new(),
         };
@@ -288,19 +275,29 @@ impl Model {
         SpanAsked { what, begin: frame.begin, end: frame.end, threads, launched: None, detail }
     }
 
+    /// The end of the UI thread's part of a frame.
+    fn ui_end(&self, frame: &Frame, ui_tid: Tid) -> Option<Timestamp> {
+        let slices = &self.threads.get(&ui_tid)?.slices;
+        let after = slices.list.partition_point(|slice| slice.start < frame.begin);
+        let within = slices.list[after..].iter().take_while(|slice| slice.start < frame.end);
+        let mut of_frame =
+            within.filter(|slice| self.names.text(slice.name).starts_with("Choreographer#doFrame"));
+        of_frame.next().map(|slice| slice.end.clamp(frame.begin, frame.end))
+    }
+
     /// All slices or calls of a name; where none is called exactly so, those whose name contains it.
     fn named(
         &self,
         name: &str,
-        of: impl Fn(&ThreadHistory) -> &Slices,
+        of: impl Fn(&ThreadHistory) -> [&[Slice]; 2],
         nothing: impl Fn(Vec<String>) -> NothingAsked,
     ) -> Result<Vec<SpanAsked>, NothingAsked> {
         let with = |fits: &dyn Fn(&str) -> bool| {
             let mut spans = Vec::new();
             for (tid, thread) in &self.threads {
                 let found = of(thread)
-                    .list
-                    .iter()
+                    .into_iter()
+                    .flatten()
                     .filter(|slice| slice.end < Timestamp::MAX && fits(self.names.text(slice.name)));
                 spans.extend(found.map(|slice| {
                     let what = self.slice_words(*tid, self.names.text(slice.name));
@@ -318,7 +315,7 @@ impl Model {
             spans.truncate(MAX_SPANS);
         }
         some(spans, || {
-            let names = self.threads.values().flat_map(|thread| of(thread).list.iter());
+            let names = self.threads.values().flat_map(|thread| of(thread).into_iter().flatten());
             let all: std::collections::BTreeSet<&str> =
                 names.map(|slice| self.names.text(slice.name)).collect();
             let mut near: Vec<(f64, &str)> = all
@@ -338,13 +335,17 @@ impl Model {
         to_ns: Option<u64>,
     ) -> Result<Vec<SpanAsked>, NothingAsked> {
         let (begin, end) = self.time_between(from_ns, to_ns)?;
-        let by_number = thread.parse::<Tid>().ok().filter(|tid| self.threads.contains_key(tid));
+        let is_known = |tid: &Tid| self.threads.contains_key(tid) || self.tasks.threads.get(*tid).is_some();
+        let by_number = thread.parse::<Tid>().ok().filter(is_known);
+        let known = self.tasks.threads.sorted().into_iter().map(|(tid, _)| tid);
+        let all: Vec<Tid> = self.threads.keys().copied().chain(known).collect();
         let named = |tid: &&Tid| self.tasks.thread_name(**tid) == thread;
         // Of several threads of one name, the one that did most.
         let events = |tid: &&Tid| {
-            self.threads.get(*tid).map_or(0, |thread| thread.changes.len() + thread.slices.list.len())
+            let of = |thread: &ThreadHistory| thread.changes.len() + thread.slices.list.len();
+            self.threads.get(*tid).map_or(0, of)
         };
-        let by_name = || self.threads.keys().filter(named).max_by_key(|tid| (events(tid), **tid)).copied();
+        let by_name = || all.iter().filter(named).max_by_key(|tid| (events(tid), **tid)).copied();
         let tid = by_number.or_else(by_name).ok_or_else(|| NothingAsked::Thread(thread.to_owned()))?;
         Ok(vec![SpanAsked::of_thread(format!("thread {}", self.thread_words(tid)), tid, begin, end)])
     }
@@ -367,6 +368,7 @@ impl Model {
 
     fn thread_words(&self, tid: Tid) -> String {
         match &*self.tasks.thread_name(tid) {
+            _ if tid == Tid::UNKNOWN => "no thread".to_owned(),
             "" => tid.to_string(),
             name => format!("{name} ({tid})"),
         }
@@ -377,8 +379,8 @@ fn launch_span(launch: &Launch) -> SpanAsked {
     let launch_type =
         launch.launch_type.map_or(String::new(), |launch_type| format!(", {}", launch_type.name()));
     let cut = launch.cut.map_or(String::new(), |cut| format!(", cut at its {}", cut.name()));
-    let ttid = launch.ttid.map(|ns| format!("TTID {}", ms(ns)));
-    let ttfd = launch.ttfd.map(|ns| format!("TTFD {}", ms(ns)));
+    let ttid = launch.ttid.map(|ns| format!("TTID {}", duration(ns)));
+    let ttfd = launch.ttfd.map(|ns| format!("TTFD {}", duration(ns)));
     let tid = launch.main_tid.unwrap_or(Tid::UNKNOWN);
     SpanAsked {
         what: format!("launch of {}{launch_type}{cut}", launch.package),
@@ -404,14 +406,4 @@ fn some(
 /// The end of a message about a name that is not there: the names that are.
 fn alternatives(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!("; there is {}", names.join(", ")) }
-}
-
-/// A time for people.
-pub(super) fn ms(ns: u64) -> String {
-    match ns {
-        0..10_000 => format!("{ns} ns"),
-        10_000..10_000_000 => format!("{:.2} ms", ns as f64 / 1e6),
-        10_000_000..10_000_000_000 => format!("{:.0} ms", ns as f64 / 1e6),
-        _ => format!("{:.1} s", ns as f64 / 1e9),
-    }
 }

@@ -77,9 +77,9 @@ impl Model {
         let (from, to) = self.time_of(asked)?;
         let mut totals = Vec::new();
         for (tid, thread) in self.threads_of(asked)? {
-            let slices = if asked.methods { &thread.calls } else { &thread.slices };
+            let slices = if asked.methods { [&thread.calls.list[..], &[]] } else { thread.all_slices() };
             let mut of_names: BTreeMap<NameId, SliceTotal> = BTreeMap::new();
-            for slice in &slices.list {
+            for slice in slices.into_iter().flatten() {
                 let name = self.names.text(slice.name);
                 let begin = slice.start.max(from);
                 let end = slice.end.min(to);

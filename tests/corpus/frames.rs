@@ -365,3 +365,37 @@ fn a_page_has_the_frames_and_their_numbers_that_info_prints() {
     expected.sort_unstable();
     assert_eq!(found, expected);
 }
+
+/// An app may record FrameTimeline without the markers of its threads' work.
+#[test]
+fn frames_that_only_frame_timeline_has_are_late_in_every_answer() {
+    let Some(corpus) = support::corpus() else { return };
+    let name =
+        "microsoft__Microsoft-Performance-Tools-Linux-Android__perfetto_android12_cpuschedstack.pftrace";
+    let trace = corpus.join("perfetto").join(name);
+    let mut command = support::tracebridge();
+    let info = command.args(["info", "--json", "--frames"]).arg(&trace).run().json();
+    let count = |field: &str| -> u64 {
+        info["frames"].as_array().unwrap().iter().map(|of_app| of_app[field].as_u64().unwrap()).sum()
+    };
+    assert_eq!((count("count"), count("janky"), count("slow")), (78, 43, 0));
+    assert!(info["frames"].as_array().unwrap().iter().all(|of_app| of_app["duration_cpu_ns"].is_null()));
+    assert_eq!(info["timeline_frames"], serde_json::json!({ "actual": 177, "late": 168 }));
+    let why = support::tracebridge().args(["why", "--frame", "late", "--json"]).arg(&trace).run().json();
+    assert_eq!(why["spans"].as_array().unwrap().len(), 43);
+    let dir = support::tempdir();
+    let out = dir.path().join("a.html");
+    convert(&trace, &[], &out);
+    let page = Page::read(&out);
+    assert_eq!(page.index["frames"], info["frames"]);
+    let tracks = page.tracks();
+    let flags = |role: &'static str| {
+        let of_role = tracks.iter().filter(move |track| track.is("slices", role));
+        of_role.flat_map(|track| track.columns["flags"].iter().copied())
+    };
+    const LATE: i64 = 4;
+    const NO_WORK: i64 = 32;
+    assert_eq!(flags("frames").filter(|flags| flags & LATE != 0).count(), 43);
+    assert_eq!(flags("frames").filter(|flags| flags & NO_WORK != 0).count(), 78);
+    assert_eq!(flags("actual_frames").filter(|flags| flags & LATE != 0).count(), 168);
+}

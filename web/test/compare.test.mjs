@@ -14,8 +14,9 @@ writeFileSync(FILE, made.html);
 for (const browser of ["chromium", "firefox"]) {
   browserTest(browser, "the comparison shows every row with its change", async (running) => {
     const { page, problems } = await openPage(running, FILE);
-    assert.match((await texts(page, ".total"))[0], /\+192\.0 ms slower \(\+23\.6 %\).*p = 0\.008/);
-    for (const part of ["stages", "states", "methods", "slices"]) {
+    assert.match((await texts(page, ".total"))[0], /\+192\.0 ms slower \(\+23\.6 %\).*Verdict: slower \(p = 0\.008\)/);
+    assert.match((await texts(page, ".comparison .toolbar"))[0], /12 rows of all kinds that changed less are left out/);
+    for (const part of ["stages", "states", "methods", "slices", "metrics"]) {
       const expected = made.comparison[part];
       await clickButton(page, `${part[0].toUpperCase()}${part.slice(1)} (${expected.length})`, ".comparison");
       const rows = await gridRows(page);
@@ -24,10 +25,11 @@ for (const browser of ["chromium", "firefox"]) {
         rows.map(({ exact }) => [exact[0], exact[3]]),
         byChange.map(({ name, delta_ns }) => [name, `${delta_ns} ns`]),
       );
-      for (const [n, { old_ns, new_ns, delta_ns, noise }] of byChange.entries()) {
+      for (const [n, { old_ns, new_ns, delta_ns, verdict }] of byChange.entries()) {
         assert.equal(rows[n].exact[1], old_ns === null ? null : `${old_ns} ns`);
         assert.equal(rows[n].exact[2], new_ns === null ? null : `${new_ns} ns`);
-        const side = noise ? "noise" : delta_ns > 0 ? "slower" : "faster";
+        const side = verdict === "no change" ? "noise" : delta_ns > 0 ? "slower" : "faster";
+        assert.equal(rows[n].exact.at(-1), byChange[n].verdict_text);
         assert.ok(rows[n].classes.includes(side), `${rows[n].exact[0]} is ${side}`);
       }
     }

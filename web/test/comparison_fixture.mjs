@@ -4,6 +4,7 @@ import { pageOf } from "./fixture.mjs";
 import { KINDS } from "./fixture_traces.mjs";
 
 const MS = 1e6;
+const NO_CHANGE = { verdict: "no change", verdict_text: "no change larger than 6.1 %" };
 
 const row = (name, kind, old_ns, new_ns, more = {}) => ({
   name,
@@ -15,7 +16,8 @@ const row = (name, kind, old_ns, new_ns, more = {}) => ({
   new_count: new_ns === null ? 0 : 4,
   p: 0.000002,
   p_adjusted: 0.008,
-  noise: false,
+  verdict: "slower",
+  verdict_text: "slower",
   old_at_ns: null,
   new_at_ns: null,
   ...more,
@@ -54,8 +56,13 @@ export function comparisonPage(names = []) {
     total: row("launch of com.example.app", "total", 812 * MS, 1004 * MS, { p: 0.008 }),
     stages: [
       row(slice.name, "slice", 200 * MS, 391 * MS, at),
-      row("activityResume", "stage", 180 * MS, 171 * MS, { p_adjusted: 0.42, noise: true }),
-      row("activityStart", "stage", 252 * MS, 252 * MS + 300, { p: null, p_adjusted: null, noise: null }),
+      row("activityResume", "stage", 180 * MS, 171 * MS, { p_adjusted: 0.42, ...NO_CHANGE }),
+      row("activityStart", "stage", 252 * MS, 252 * MS + 300, {
+        p: null,
+        p_adjusted: null,
+        verdict: "too few runs",
+        verdict_text: "too few runs to tell (at least 5 a side)",
+      }),
       ...names.map((name, i) => row(name, "stage", (i + 1) * MS, i % 2 ? null : (i + 2) * MS)),
       row("reportFullyDrawn", "stage", null, 12 * MS),
       row("oldStage", "stage", 12 * MS, null),
@@ -64,13 +71,15 @@ export function comparisonPage(names = []) {
       row("running", "state", 300 * MS, 320 * MS),
       row("runnable", "state", 20 * MS, 180 * MS, at),
       row("I/O", "state", 90 * MS, 60 * MS),
-      row("sleeping", "state", 402 * MS, 444 * MS, { p_adjusted: 0.31, noise: true }),
+      row("sleeping", "state", 402 * MS, 444 * MS, { p_adjusted: 0.31, ...NO_CHANGE }),
     ],
     methods: [
       row("com.example.app.LayoutLayout.draw1", "method", 30 * MS, 96 * MS),
       ...names.map((name, i) => row(name, "method", 50_000 + i, 40_000)),
     ],
     slices: [row(slice.name, "slice", 200 * MS, 391 * MS, at), row("GC", "slice", 12 * MS, 9 * MS)],
+    metrics: [row("timeToInitialDisplayMs", "metric", 600 * MS, 800 * MS)],
+    rows_left_out: 12,
   };
   return {
     html: pageOf(

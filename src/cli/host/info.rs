@@ -22,7 +22,7 @@ use crate::inspect::{
     self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport, SampleCounts,
     SamplesReport, ThreadReport, VideoReport,
 };
-use crate::measure::{Deadline, FrameSummary, Launch, LaunchType};
+use crate::measure::{Deadline, FrameSummary, Launch, LaunchType, TimelineCounts};
 use crate::text::{byte_size, utc_time};
 
 /// Say what a file is: format, clocks, counts, losses, damage
@@ -205,6 +205,12 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
     }
     print_launches(out, recording)?;
     print_frames(out, &recording.frames)?;
+    if let Some(TimelineCounts { actual, late }) = recording.timeline_frames {
+        writeln!(
+            out,
+            "    SurfaceFlinger calls {late} of {actual} actual frames late, with those of the display"
+        )?;
+    }
     print_problems(out, &recording.report)
 }
 
@@ -283,7 +289,7 @@ fn print_frames(out: &mut dyn Write, frames: &[FrameSummary]) -> io::Result<()> 
     let spread = |ns: [f64; 4]| ns.map(|ns| format!("{:.1}", ns / 1e6)).join(" ");
     let line = |of_app: &FrameSummary| {
         let janky = of_app.janky_share().map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
-        let cpu = spread(of_app.duration_cpu_ns);
+        let cpu = of_app.duration_cpu_ns.map_or("-".to_owned(), spread);
         let overrun = of_app.overrun_ns.map_or("-".to_owned(), spread);
         let name = name(of_app);
         let count = of_app.count;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::adb::TERMINAL;
 use super::browser;
+use super::terminal::TERMINAL;
 use crate::cli::Exit;
 use crate::cli::exit::{UsageError, message};
 use crate::cli::host::interrupt;

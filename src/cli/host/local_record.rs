@@ -9,9 +9,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tracebridge_device::DeviceCommand;
 
-use super::adb::TERMINAL;
 use super::given_flag::given_flags;
 use super::live::{LivePageArgs, print};
+use super::terminal::TERMINAL;
 use super::{Exit, interrupt};
 use crate::desk::DeskError;
 use crate::desk::live::{LiveRequest, LocalRecorder, follow_recorder};

@@ -24,6 +24,7 @@ mod profile;
 mod profile_options;
 mod progress_bar;
 mod report;
+mod terminal;
 mod usage_error;
 mod version;
 mod why;

@@ -34,7 +34,8 @@ const GROWN_LINES: usize = 5;
 ///
 /// The page is one file with everything in it: it can be mailed, attached to a bug, and opened without a
 /// network. Inputs and options are those of merge. OUT appears when it is complete. With --against it shows
-/// two sets of runs; with three runs or more on each side, it tells changes from noise.
+/// two sets of runs; with five runs or more on each side, it says what is slower or faster, and how large a
+/// change it can rule out.
 ///
 /// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost, an input is damaged, or the page
 /// has no place for some of the data.

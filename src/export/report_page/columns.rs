@@ -22,6 +22,10 @@ pub(super) const NO_END: u8 = 2;
 pub(super) const LATE: u8 = 4;
 /// No deadline of a frame is known.
 pub(super) const NO_DEADLINE: u8 = 8;
+/// A frame was slow: its CPU time is above Perfetto's limit.
+pub(super) const SLOW: u8 = 16;
+/// The work of the app's threads on a frame is not known.
+pub(super) const NO_WORK: u8 = 32;
 
 /// The encodings of columns, as the index names them.
 pub(super) mod encoding {

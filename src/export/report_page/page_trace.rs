@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::blocks::BlockWriter;
 use super::collector::{PageCollector, StringTable, WallMark};
-use super::columns::{ArrowColumns, Base, LATE, NO_DEADLINE, PageArrow};
+use super::columns::{ArrowColumns, Base, LATE, NO_DEADLINE, NO_WORK, PageArrow, SLOW};
 use super::index::{self, People, TrackEntry, track_order, without_directories};
 use super::sample_strips::SampleStrips;
 use super::tracks::{FrameTimes, Name, Owner, PageTrack, PageTracks, TrackColumns, TrackRole};
@@ -373,9 +373,15 @@ pub(super) fn push_frame(frame: &Frame, shown: Span, tracks: &mut PageTracks, st
     let label = strings.id(frame_name(frame).as_bytes());
     let layer = Name::Named(frame.layer.as_deref().unwrap_or_default().as_bytes());
     let overrun = frame.overrun();
-    let late = if frame.is_janky() { LATE } else { 0 };
-    let flags = late | if overrun.is_none() { NO_DEADLINE } else { 0 };
-    let times = FrameTimes { cpu: frame.duration_cpu_ns, overrun: overrun.unwrap_or(0) };
+    let cpu = frame.duration_cpu();
+    let facts = [
+        (frame.is_janky(), LATE),
+        (overrun.is_none(), NO_DEADLINE),
+        (frame.is_slow(), SLOW),
+        (cpu.is_none(), NO_WORK),
+    ];
+    let flags = facts.into_iter().filter(|(is_so, _)| *is_so).map(|(_, flag)| flag).sum();
+    let times = FrameTimes { cpu: cpu.unwrap_or(0), overrun: overrun.unwrap_or(0) };
     let track = tracks.frames(TrackRole::Frames, Owner::Process(frame.pid), layer);
     track.push_measured(shown.start, shown.end, label, flags, times);
 }

@@ -15,11 +15,11 @@ use crate::clock::{Clock, Timestamp};
 use crate::formats::input::Input;
 use crate::formats::{Damage, Event, EventType, Head, Order, Sink, SinkAdapter};
 use crate::ids::{Pid, Tid};
-use crate::measure::{Frame, Launch, LaunchBegin, LaunchType};
+use crate::measure::{Frame, Launch, LaunchBegin, LaunchType, MeasuredRun, RunMeter, RunValue};
 use crate::tables::{COUNTED, Cell, SCHEMA_VERSION, TableId, TraceRows};
 use crate::timeline::{
     self, DataKind, InputSummary, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineAdapter,
-    TimelineSink,
+    TimelineSink, WindowRequest,
 };
 use crate::tracks::{Both, Tasks, TrackBuilder};
 use crate::why::{self, Model};
@@ -43,7 +43,8 @@ pub struct Tabulated {
 const MAX_STATES: usize = 4_000_000;
 
 /// Puts `inputs` on one clock, and makes the rows of their slices, states and counters, threads and
-/// processes, of the launches and frames in them with their causes, and of the tables that `large` names.
+/// processes, of the launches and frames in them with their causes, of the run's measures with the `metrics`
+/// that a benchmark has measured, and of the tables that `large` names.
 ///
 /// # Errors
 /// [`MergeError`]; the errors of `rows` are in [`MergeError::Io`].
@@ -52,28 +53,42 @@ pub fn tabulate(
     options: &MergeOptions,
     rows: &mut TraceRows,
     large: LargeTables,
+    metrics: Vec<(String, i64)>,
 ) -> Result<Tabulated, MergeError> {
     let why = why::ModelCollector::up_to(MAX_STATES);
-    let both = Both::new(TableSink::new(rows, large), why);
+    let meter = RunMeter::new(None, WindowRequest::default());
+    let both = Both::new(TableSink::new(rows, large), Both::new(why, meter));
     let mut tables = TraceTables { builder: TrackBuilder::new(both), head: None };
     let summary = timeline::merge(inputs, &mut tables, options)?;
     let TraceTables { mut builder, head } = tables;
-    let (sink, why) = builder.sink().parts();
+    let (sink, others) = builder.sink().parts();
+    let (why, meter) = others.parts();
     if let Some(model) = std::mem::take(why).into_whole_model() {
         push_causes(&model, sink.rows)?;
     }
+    let mut meter = std::mem::take(meter);
+    if let Some(again) = meter.for_second_reading() {
+        let mut builder = TrackBuilder::new(again);
+        timeline::merge(inputs, &mut builder, options)?;
+        meter = std::mem::take(builder.sink());
+    }
+    let mut run = meter.into_run().unwrap_or_default();
+    run.add_metrics(metrics);
+    push_measures(&run, sink.rows)?;
     let threads = std::mem::take(&mut sink.method_threads);
     Ok(Tabulated { summary, head, threads, unmatched_asyncs: sink.unmatched_ends })
 }
 
+type Sinks<'r> = Both<TableSink<'r>, Both<why::ModelCollector, RunMeter>>;
+
 /// Receives a timeline, and makes the rows of its trace.
 struct TraceTables<'r> {
-    builder: TrackBuilder<Both<TableSink<'r>, why::ModelCollector>>,
+    builder: TrackBuilder<Sinks<'r>>,
     head: Option<Head>,
 }
 
 impl<'r> SinkAdapter for TraceTables<'r> {
-    type Next = TrackBuilder<Both<TableSink<'r>, why::ModelCollector>>;
+    type Next = TrackBuilder<Sinks<'r>>;
 
     fn next(&mut self) -> &mut Self::Next {
         &mut self.builder
@@ -146,7 +161,8 @@ impl TableSink<'_> {
     /// Makes a row of each frame.
     fn push_frames(&mut self, frames: &[Frame]) -> io::Result<()> {
         for frame in frames {
-            self.tids.extend([frame.ui_tid, frame.render_tid]);
+            self.tids.extend(frame.tids());
+            let work = frame.work.as_ref();
             self.rows.push(
                 TableId::Frame,
                 [
@@ -154,13 +170,13 @@ impl TableSink<'_> {
                     (!frame.package.is_empty()).then_some(&frame.package).into(),
                     frame.pid.into(),
                     frame.layer.as_ref().into(),
-                    frame.ui_tid.into(),
-                    frame.render_tid.into(),
+                    work.map(|work| work.ui_tid).into(),
+                    work.map(|work| work.render_tid).into(),
                     Cell::Int(0),
                     frame.begin.into(),
                     frame.duration().into(),
-                    frame.cpu_ns.into(),
-                    frame.duration_cpu_ns.into(),
+                    work.map(|work| work.cpu_ns).into(),
+                    frame.duration_cpu().into(),
                     frame.overrun().into(),
                     frame.deadline.map(|deadline| deadline.name()).into(),
                     frame.jank_type.as_ref().into(),
@@ -239,6 +255,18 @@ fn push_causes(model: &Model, rows: &mut TraceRows) -> io::Result<()> {
                 ],
             )?;
         }
+    }
+    Ok(())
+}
+
+/// Makes a row of each measure of the run.
+fn push_measures(run: &MeasuredRun, rows: &mut TraceRows) -> io::Result<()> {
+    for RunValue { kind, name, tid, value, count } in run.values() {
+        let utid = tid.map(kernel_utid);
+        rows.push(
+            TableId::Measure,
+            [kind.name().into(), (&*name).into(), utid.into(), value.into(), count.into()],
+        )?;
     }
     Ok(())
 }

@@ -51,14 +51,14 @@ fn recorded_launches_are_compared_from_the_request_to_the_first_frame() {
     let total = &value["total"];
     // The medians: 50 to 120 + 102 + 10 µs, and 100 µs more.
     assert_eq!((&total["old_ns"], &total["new_ns"]), (&182_000.into(), &282_000.into()), "{value}");
-    assert_eq!((&total["noise"], &value["new"]["runs"]), (&false.into(), &5.into()));
+    assert_eq!((&total["verdict"], &value["new"]["runs"]), (&"slower".into(), &5.into()));
     let slices = value["slices"].as_array().unwrap();
     let inflate = slices.iter().find(|row| row["name"] == "inflate").unwrap();
-    assert_eq!((&inflate["delta_ns"], &inflate["noise"]), (&100_000.into(), &false.into()));
+    assert_eq!((&inflate["delta_ns"], &inflate["verdict"]), (&100_000.into(), &"slower".into()));
     let frames = slices.iter().filter(|row| row["name"].as_str().unwrap().starts_with("Choreographer"));
     assert_eq!(frames.count(), 1, "the second frame is behind the launch: {slices:?}");
     let said = compare(&[]).stdout;
-    assert!(said.contains("time of the launch: 0.182 -> 0.282 ms (+54.9 %), more than noise"), "{said}");
+    assert!(said.contains("time of the launch: 0.182 -> 0.282 ms (+54.9 %), slower (p = 0.008)"), "{said}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod adb_other_traces;
 mod adb_versions;
 #[cfg(target_os = "linux")]
 mod adb_video;
+mod agreement;
 mod align;
 mod bounded;
 mod chrome_json;

@@ -31,12 +31,12 @@ fn causes_are_printed_largest_first_with_a_line_for_what_is_unexplained() {
     let dir = support::tempdir();
     let printed = why(dir.path(), "x.txt --slice load").exited(0).stdout;
     let expected = "\
-load on main (100): 50 ms
-       40 ms   80 %  waited for a lock or a result of \"worker\", which slept, as the program had asked: a timer or a device
+load on main (100): 50.0 ms
+     40.0 ms   80 %  waited for a lock or a result of \"worker\", which slept, as the program had asked: a timer or a device
      7.80 ms   16 %  ran its own code: load (2 times)
      1.90 ms    4 %  waited for a lock or a result of \"worker\", which ran its own code (2 times)
-     0.20 ms    0 %  was ready, but others ran on its CPU: the CPU left its idle state
-     0.10 ms    0 %  waited for a lock or a result of \"worker\", which was ready, but others ran on its CPU: the CPU left its idle state
+      200 µs    0 %  was ready, but others ran on its CPU: the CPU left its idle state
+      100 µs    0 %  waited for a lock or a result of \"worker\", which was ready, but others ran on its CPU: the CPU left its idle state
         0 ns    0 %  unexplained
 note: no interrupts were recorded: record the category irq to tell timers from devices
 note: no CPU frequencies were recorded: record the category freq to see slow clocks
@@ -47,12 +47,12 @@ note: no CPU frequencies were recorded: record the category freq to see slow clo
     let by_thread = why(dir.path(), "x.txt --threads").exited(0).stdout;
     let expected = "\
 by thread:
-       42 ms   84 %  worker of main: sleep 40 ms, running 1.90 ms, runnable 0.10 ms
-     8.00 ms   16 %  main: running 7.80 ms, runnable 0.20 ms
+     42.0 ms   84 %  worker of main: sleep 40.0 ms, running 1.90 ms, runnable 100 µs
+     8.00 ms   16 %  main: running 7.80 ms, runnable 200 µs
 ";
     assert!(by_thread.contains(expected), "{by_thread}");
     let short = why(dir.path(), "x.txt --limit 1").exited(0).stdout;
-    assert!(short.contains("10 ms   20 %  4 smaller causes"), "{short}");
+    assert!(short.contains("10.0 ms   20 %  4 smaller causes"), "{short}");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_difference_adds_up_over_causes() {
     let text = why(dir.path(), "new.txt --slice load --against x.txt").exited(0).stdout;
     assert!(
         text.starts_with(
-            "60 ms now (1 span), 50 ms before (1 span): +10 ms\n      +10 ms  running: main (load)"
+            "60.0 ms now (1 span), 50.0 ms before (1 span): +10.0 ms\n    +10.0 ms  running: main (load)"
         ),
         "{text}"
     );
@@ -155,5 +155,39 @@ fn an_input_may_have_any_name_where_nothing_is_written() {
         let gate = ["gate", "--baseline", &file, "--candidate", "x.txt", "--fail-if", "slice.load > +3%"];
         run_in(dir, &gate).exited(3);
         assert_eq!(fs::read(dir.join(&file)).unwrap(), before, "{file}");
+    }
+}
+
+/// Chrome JSON: nested slices of a thread, an asynchronous slice of its process, and a thread with a name
+/// alone.
+#[test]
+fn slices_and_threads_of_json_are_found_as_those_of_markers() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let event = |what: &str| format!("{{{what}, \"cat\": \"a\", \"pid\": 7}}");
+    let name = |tid: u32, name: &str| {
+        event(&format!(
+            "\"ph\": \"M\", \"name\": \"thread_name\", \"tid\": {tid}, \"args\": {{\"name\": \"{name}\"}}"
+        ))
+    };
+    let events = [
+        name(7, "main"),
+        name(8, "idler"),
+        event("\"ph\": \"X\", \"name\": \"load\", \"tid\": 7, \"ts\": 1000, \"dur\": 700"),
+        event("\"ph\": \"X\", \"name\": \"parse\", \"tid\": 7, \"ts\": 1100, \"dur\": 300"),
+        event("\"ph\": \"b\", \"name\": \"fetch\", \"id\": 3, \"tid\": 7, \"ts\": 900"),
+        event("\"ph\": \"e\", \"name\": \"fetch\", \"id\": 3, \"tid\": 7, \"ts\": 1900"),
+    ];
+    fs::write(dir.join("a.json"), format!("{{\"traceEvents\": [{}]}}", events.join(","))).unwrap();
+    for (question, what, ns) in [
+        (["--slice", "load"], "load on main (7)", 700_000),
+        (["--slice", "parse"], "parse on main (7)", 300_000),
+        (["--slice", "fetch"], "fetch on main (7)", 1_000_000),
+        (["--thread", "main"], "thread main (7)", 1_000_000),
+        (["--thread", "idler"], "thread idler (8)", 1_000_000),
+    ] {
+        let why = run_in(dir, &[&["why", "a.json", "--json"], &question[..]].concat()).json();
+        let span = &why["spans"][0];
+        assert_eq!((&span["what"], &span["duration_ns"]), (&what.into(), &ns.into()), "{question:?}: {why}");
     }
 }

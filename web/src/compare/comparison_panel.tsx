@@ -17,13 +17,14 @@ import { Grid, type GridColumn, type GridRow } from "../ui/grid";
 import { counted, countText, folded, visibleName } from "../ui/text";
 import { useStore } from "../ui/use_store";
 
-type Part = "stages" | "states" | "methods" | "slices";
+type Part = "stages" | "states" | "methods" | "slices" | "metrics";
 
 const PARTS: [Part, string][] = [
   ["stages", "Stages"],
   ["states", "States"],
   ["methods", "Methods"],
   ["slices", "Slices"],
+  ["metrics", "Metrics"],
 ];
 
 const MEANING: Record<Part, string> = {
@@ -31,6 +32,7 @@ const MEANING: Record<Part, string> = {
   states: "Time of the main thread by its state.",
   methods: "Exclusive time of methods, all threads.",
   slices: "Exclusive time of slices by name, all threads.",
+  metrics: "Times that the benchmark has measured itself.",
 };
 
 const COLUMNS: GridColumn[] = [
@@ -61,11 +63,9 @@ const COLUMNS: GridColumn[] = [
   { id: "calls", title: "Old → new calls", meaning: "How often, in the old and in the new trace", width: 128 },
   {
     id: "p",
-    title: "Sure?",
-    meaning:
-      "Whether the change is more than the runs vary by: p-value of the Mann-Whitney "
-      + "test; it needs three runs on each side",
-    width: 132,
+    title: "Verdict",
+    meaning: "By the Mann-Whitney test, with its p-value; it needs five runs on each side",
+    width: 250,
     sortable: true,
   },
 ];
@@ -151,7 +151,11 @@ export function ComparisonPanel({
             Swap old and new
           </button>
         )}
-        <span class="muted">{MEANING[part]}</span>
+        <span class="muted">
+          {MEANING[part]}
+          {comparison.rows_left_out > 0
+            && ` ${countText(comparison.rows_left_out)} rows of all kinds that changed less are left out.`}
+        </span>
       </div>
       <Grid
         label={`Comparison of ${part}`}
@@ -263,10 +267,13 @@ export function changeText(ns: number): string {
   return signed(ns, formatDuration(ns));
 }
 
-function sureText({ p_adjusted: p, noise }: ComparisonRow): string {
-  if (noise === null && p === null) return "too few runs";
-  const value = p === null ? "" : p < 0.001 ? " (p < 0.001)" : ` (p = ${p.toFixed(3)})`;
-  return `${noise ? "noise" : noise === false ? "yes" : "not known"}${value}`;
+function verdictText({ p_adjusted: p, verdict_text: text }: ComparisonRow): string {
+  return p === null ? text : `${text} (p ${p < 0.001 ? "< 0.001" : `= ${p.toFixed(3)}`})`;
+}
+
+/** The class by which a row is coloured: the direction of its change, or that there may be none. */
+function sideOf({ verdict, delta_ns }: ComparisonRow): string {
+  return verdict === "no change" ? "noise" : delta_ns > 0 ? "slower" : "faster";
 }
 
 function gridRow(
@@ -281,13 +288,12 @@ function gridRow(
     className: "number",
     exact: ns === null ? undefined : `${ns} ns`,
   });
-  const side = row.noise ? "noise" : row.delta_ns > 0 ? "slower" : "faster";
   const width = `${(50 * Math.abs(row.delta_ns)) / most}%`;
   return {
     id: String(at),
     level: 0,
     selected,
-    className: side,
+    className: sideOf(row),
     cells: [
       { text: <MiddleCut text={visibleName(row.name)} />, exact: row.name },
       time(row.old_ns),
@@ -302,7 +308,7 @@ function gridRow(
         ),
       },
       { text: `${countText(row.old_count)} → ${countText(row.new_count)}`, className: "number" },
-      { text: sureText(row), className: "number" },
+      { text: verdictText(row), exact: row.verdict_text, className: "number" },
     ].filter((_, n) => isWanted(COLUMNS[n])),
   };
 }
@@ -312,17 +318,12 @@ function Total({ comparison, isOfPages }: { comparison: Comparison; isOfPages: b
   const change = percent(total);
   const word = total.delta_ns > 0 ? "slower" : "faster";
   return (
-    <div class={`total ${total.noise ? "noise" : word}`}>
+    <div class={`total ${sideOf(total)}`}>
       <p>
         <b>{total.delta_ns === 0 ? "No change" : `${changeText(total.delta_ns)} ${word}`}</b>
         {change !== null && ` (${percentCell(total)})`}: {visibleName(total.name)} took{" "}
         {total.new_ns === null ? "–" : formatDuration(total.new_ns)}, before{" "}
-        {total.old_ns === null ? "–" : formatDuration(total.old_ns)}.{" "}
-        {total.noise === null
-          ? "Fewer than three runs on a side: whether this is noise cannot be said."
-          : total.noise
-            ? `This is within what the runs vary by${pText(total)}.`
-            : `This is more than the runs vary by${pText(total)}.`}
+        {total.old_ns === null ? "–" : formatDuration(total.old_ns)}. Verdict: {verdictText(total)}.
       </p>
       <p class="muted titles">
         Old: <MiddleCut text={visibleName(old.title)} /> ({counted(old.runs, "run")}). New:{" "}
@@ -330,15 +331,11 @@ function Total({ comparison, isOfPages }: { comparison: Comparison; isOfPages: b
       </p>
       {isOfPages && (
         <p class="one-run">
-          Computed by this page, of one run against one: it knows no other runs, so that nothing here tells a change
-          from noise, and a period, a slice that ends the launch and a benchmark&#39;s own times are not compared. For
+          Computed by this page, of one run against one: it knows no other runs, so that nothing here is more than a
+          difference, and a period, a slice that ends the launch and a benchmark&#39;s own times are not compared. For
           those: <code>tracebridge report NEW… --against OLD…</code>
         </p>
       )}
     </div>
   );
-}
-
-function pText({ p }: ComparisonRow): string {
-  return p === null ? "" : ` (p = ${p < 0.001 ? "below 0.001" : p.toFixed(3)})`;
 }

@@ -27,6 +27,8 @@ const KINDS: Record<Part, string> = { stages: "stage", states: "state", methods:
 /** The most rows of a table: those that changed most. */
 const MAX_ROWS = 1000;
 const WHOLE = "the whole recording";
+/** The verdict of one run against one, in the program's words. */
+const TOO_FEW_RUNS = "too few runs to tell (at least 5 a side)";
 
 function add(measures: Measures, name: string, ns: number, length: number, at: number): void {
   const measure = measures.get(name);
@@ -60,9 +62,11 @@ function within(
   };
   for (let item = 0; item < start.length && start[item] <= to; item++) {
     while (open.length > 0 && open[open.length - 1].depth >= depth[item]) close();
-    if (end[item] < from || (end[item] === from && start[item] < from)) continue;
     const begin = Math.max(start[item], from);
-    open.push({ item, start: begin, length: Math.min(end[item], to) - begin, inside: 0, depth: depth[item] });
+    const length = Math.min(end[item], to) - begin;
+    // What only touches the period is not in it.
+    if (length < 0 || (length === 0 && start[item] < end[item])) continue;
+    open.push({ item, start: begin, length, inside: 0, depth: depth[item] });
   }
   while (open.length > 0) close();
 }
@@ -167,7 +171,8 @@ function row(name: string, kind: string, old: Measure | undefined, now: Measure 
     new_count: now?.count ?? 0,
     p: null,
     p_adjusted: null,
-    noise: null,
+    verdict: "too few runs",
+    verdict_text: TOO_FEW_RUNS,
     old_at_ns: old?.at ?? null,
     new_at_ns: now?.at ?? null,
   };
@@ -201,5 +206,7 @@ export function compareTraces(old: Trace, now: Trace): Comparison {
     states: rows("states"),
     methods: rows("methods"),
     slices: rows("slices"),
+    metrics: [],
+    rows_left_out: 0,
   };
 }

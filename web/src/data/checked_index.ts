@@ -131,9 +131,9 @@ function isFrameSummary(frames: Json): boolean {
   return (
     isText(frames.package)
     && orNull(frames.layer, isText)
-    && [frames.count, frames.with_deadline, frames.janky].every(isCount)
+    && [frames.count, frames.with_deadline, frames.janky, frames.slow].every(isCount)
     && orNull(frames.deadline, isText)
-    && isPercentiles(frames.duration_cpu_ns)
+    && orNull(frames.duration_cpu_ns, isPercentiles)
     && orNull(frames.overrun_ns, isPercentiles)
   );
 }

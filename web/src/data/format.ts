@@ -161,7 +161,7 @@ export interface FrameSummary {
   slow: number;
   big_jank: number;
   huge_jank: number;
-  duration_cpu_ns: Percentiles;
+  duration_cpu_ns: Percentiles | null;
   overrun_ns: Percentiles | null;
 }
 
@@ -173,6 +173,10 @@ export interface Comparison {
   states: ComparisonRow[];
   methods: ComparisonRow[];
   slices: ComparisonRow[];
+  /** The times that a benchmark has measured itself. */
+  metrics: ComparisonRow[];
+  /** Rows that changed less than those that are kept. */
+  rows_left_out: number;
 }
 
 export interface ComparedSet {
@@ -194,7 +198,9 @@ export interface ComparisonRow {
   p: number | null;
   /** The same, corrected for the other rows: that of the total as it is. */
   p_adjusted: number | null;
-  noise: boolean | null;
+  verdict: "slower" | "faster" | "no change" | "too few runs";
+  /** The verdict for people. */
+  verdict_text: string;
   old_at_ns: number | null;
   new_at_ns: number | null;
 }

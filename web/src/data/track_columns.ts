@@ -67,6 +67,10 @@ export const FLAG_NO_END = 2;
 export const FLAG_LATE = 4;
 /** No deadline of a frame is known. */
 export const FLAG_NO_DEADLINE = 8;
+/** A frame was slow: its CPU time is above Perfetto's limit. */
+export const FLAG_SLOW = 16;
+/** Only FrameTimeline has the frame: its CPU time is not known. */
+export const FLAG_NO_WORK = 32;
 
 /** The columns of a track, by its kind. */
 export interface TrackColumns {

@@ -2,7 +2,7 @@
 
 import type { FrameSummary } from "../data/format";
 import { hasSpans, type SpanTrack, type Trace } from "../data/trace";
-import { FLAG_LATE } from "../data/track_columns";
+import { FLAG_LATE, FLAG_SLOW } from "../data/track_columns";
 
 /** Where a frame is: its track, and its number there. */
 export interface FramePlace {
@@ -10,12 +10,9 @@ export interface FramePlace {
   item: number;
 }
 
-/** Frames that take longer are slow: Perfetto's limit of CPU time. */
-export const SLOW_NS = 20e6;
-
 /**
- * The late frames of an app and a layer, those first that were latest. Where the trace tells no deadlines, those that
- * took longer than `SLOW_NS`, the longest first.
+ * The late frames of an app and a layer, those first that were latest. Where the trace tells no deadlines, the
+ * slow ones, the longest first.
  */
 export function lateFrames(trace: Trace, { package: app, layer, with_deadline }: FrameSummary): FramePlace[] {
   const { processes } = trace.index;
@@ -23,10 +20,9 @@ export function lateFrames(trace: Trace, { package: app, layer, with_deadline }:
   for (const track of trace.tracks) {
     if (track.role !== "frames" || !hasSpans(track) || track.name !== (layer ?? "") || track.process === null) continue;
     if (processes[track.process].name !== app) continue;
-    const { flags, cpu } = track.spans;
+    const { flags } = track.spans;
     for (let item = 0; item < track.count; item++) {
-      const isWanted = with_deadline > 0 ? ((flags?.[item] ?? 0) & FLAG_LATE) !== 0 : (cpu?.[item] ?? 0) > SLOW_NS;
-      if (isWanted) found.push({ track, item });
+      if ((flags?.[item] ?? 0) & (with_deadline > 0 ? FLAG_LATE : FLAG_SLOW)) found.push({ track, item });
     }
   }
   const key = with_deadline > 0 ? "overrun" : "cpu";

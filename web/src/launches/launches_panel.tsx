@@ -6,12 +6,13 @@ import { useMemo, useState } from "preact/hooks";
 import type { FrameSummary, Launch } from "../data/format";
 import { lowerBound } from "../data/search_sorted";
 import { hasSpans, type Trace } from "../data/trace";
+import { FLAG_NO_WORK } from "../data/track_columns";
 import type { Selection, Store } from "../store";
 import { formatDuration, formatMoment } from "../timeline/time";
 import { Grid, type GridCell, type GridColumn, type GridRow } from "../ui/grid";
 import { counted, countText, percentText, visibleName } from "../ui/text";
 import { useStore } from "../ui/use_store";
-import { lateFrames, SLOW_NS } from "./late_frames";
+import { lateFrames } from "./late_frames";
 
 const number = (id: string, title: string, meaning: string, width: number): GridColumn => ({
   id,
@@ -31,13 +32,14 @@ const LAUNCH_COLUMNS: GridColumn[] = [
 
 const FRAME_COLUMNS: GridColumn[] = [
   { id: "name", title: "App and layer", least: 110, meaning: "The app, and the surface where FrameTimeline names it" },
-  number("count", "Frames", "Frames that the main thread and the RenderThread did", 60),
+  number("count", "Frames", "Frames that the main thread and the RenderThread did, else those of FrameTimeline", 60),
   number("p50", "p50 ms", "androidx's frameDurationCpuMs: the median", 62),
   number("p90", "p90 ms", "androidx's frameDurationCpuMs at 90 %", 62),
   number("p95", "p95 ms", "androidx's frameDurationCpuMs at 95 %", 62),
   number("p99", "p99 ms", "androidx's frameDurationCpuMs at 99 %", 62),
   number("overrun", "Over ms", "androidx's frameOverrunMs at 99 %: less than 0 is before the deadline", 70),
   number("janky", "Janky", "Frames that ended after their deadline, of those whose deadline is known", 94),
+  number("slow", "Slow", "Frames with more than 20 ms of CPU time, by Perfetto's definition", 50),
 ];
 
 const LATE_COLUMNS: GridColumn[] = [
@@ -164,7 +166,7 @@ function Frames({ store, trace, summaries }: { store: Store; trace: Trace; summa
   const late = useMemo(() => lateFrames(trace, summary), [trace, summary]);
   const isTimed = summary.with_deadline > 0;
   const row = (at: number): GridRow => {
-    const { package: app, layer, count, with_deadline, janky, duration_cpu_ns: cpu, overrun_ns } = summaries[at];
+    const { package: app, layer, count, with_deadline, janky, slow, duration_cpu_ns: cpu, overrun_ns } = summaries[at];
     const name = [visibleName(app) || "(not named)", layer && visibleName(layer)].filter(Boolean).join(" · ");
     return {
       id: String(at),
@@ -173,19 +175,21 @@ function Frames({ store, trace, summaries }: { store: Store; trace: Trace; summa
       cells: [
         { text: name, exact: name },
         { text: countText(count), className: "number" },
-        ...([cpu.p50, cpu.p90, cpu.p95, cpu.p99] as const).map(inMs),
+        ...(["p50", "p90", "p95", "p99"] as const).map((percent) => inMs(cpu?.[percent] ?? null)),
         inMs(overrun_ns?.p99 ?? null),
         {
           text: with_deadline > 0 ? `${countText(janky)} · ${percentText(janky, with_deadline)} %` : "not known",
           exact: `${janky} of ${with_deadline}`,
           className: "number",
         },
+        { text: countText(slow), className: "number" },
       ],
     };
   };
   const lateRow = (at: number): GridRow => {
     const { track, item } = late[at];
-    const { start, cpu, overrun } = track.spans;
+    const { start, cpu, flags, overrun } = track.spans;
+    const isWorkKnown = ((flags?.[item] ?? 0) & FLAG_NO_WORK) === 0;
     const name = `Frame ${trace.spanName(track, item)}`;
     return {
       id: String(at),
@@ -194,7 +198,7 @@ function Frames({ store, trace, summaries }: { store: Store; trace: Trace; summa
       cells: [
         { text: visibleName(name), exact: name },
         moment(start[item]),
-        time(cpu?.[item] ?? null),
+        time(isWorkKnown ? (cpu?.[item] ?? null) : null),
         time(isTimed ? (overrun?.[item] ?? null) : null),
       ],
     };
@@ -219,7 +223,7 @@ function Frames({ store, trace, summaries }: { store: Store; trace: Trace; summa
       />
       <p class="window-line">
         <b>{counted(late.length, isTimed ? "late frame" : "slow frame")}</b> of {visibleName(summary.package)}
-        {isTimed ? ", the latest first" : ` (more than ${formatDuration(SLOW_NS)}), the longest first`}
+        {isTimed ? ", the latest first" : ` (more than 20 ms of CPU time), the longest first`}
       </p>
       <Grid
         label="Late frames"

@@ -2,7 +2,14 @@
 
 import { upperBound } from "../data/search_sorted";
 import { hasSpans, hasStates, isFrames, type StateTrack } from "../data/trace";
-import { FLAG_LATE, FLAG_NO_BEGIN, FLAG_NO_DEADLINE, FLAG_NO_END, type SpanColumns } from "../data/track_columns";
+import {
+  FLAG_LATE,
+  FLAG_NO_BEGIN,
+  FLAG_NO_DEADLINE,
+  FLAG_NO_END,
+  FLAG_NO_WORK,
+  type SpanColumns,
+} from "../data/track_columns";
 import type { Selection } from "../store";
 import { visibleName } from "../ui/text";
 import { itemTimes } from "./layout";
@@ -90,7 +97,7 @@ function launchDetails({ trace }: Model, at: number): Details | null {
 /** The measures of a frame. */
 function frameLines({ cpu, overrun, flags }: SpanColumns, item: number): [string, string][] {
   const lines: [string, string][] = [];
-  if (cpu) lines.push(["CPU time", formatDuration(cpu[item])]);
+  if (cpu && !((flags?.[item] ?? 0) & FLAG_NO_WORK)) lines.push(["CPU time", formatDuration(cpu[item])]);
   const isKnown = overrun && !((flags?.[item] ?? 0) & FLAG_NO_DEADLINE);
   if (isKnown) lines.push(["Overrun", formatDuration(overrun[item])]);
   return lines;

@@ -1,36 +1,12 @@
-// Causes in words, as `tracebridge why` prints them, and their colours.
+// Causes in the words of `tracebridge why`, which the program writes to cause_words.json, and their colours.
 
 import type { Trace } from "../data/trace";
 import { visibleName } from "../ui/text";
+import CAUSE_WORDS from "./cause_words.json";
 import type { Hop } from "./critical_path";
 
-/** Words for a cause, and where they differ for a wait that another thread ended, whose name follows. */
-const WORDS: Partial<Record<string, [words: string, waited?: string]>> = {
-  running: ["ran its own code"],
-  runnable: ["was ready, but others ran on its CPU"],
-  throttled: ["was ready, but its group had used up its share of the CPU"],
-  slow_cpu: ["ran slowly, below the speed of the fastest CPU"],
-  disk: ["waited for the disk"],
-  page_fault: ["waited for a page of memory"],
-  reclaim: ["waited while the kernel looked for free memory"],
-  lock: ["waited for a lock", "waited for a lock or a result of"],
-  binder: ["waited for a binder call", "waited for the answer to a binder call to"],
-  ipc: ["waited for another process or the network", "waited for a message from"],
-  other_thread: ["waited for another thread"],
-  gc: ["collected garbage", "waited for the garbage collection of"],
-  jit: ["compiled methods"],
-  class_loading: ["loaded classes and libraries"],
-  gpu: ["waited for a buffer or the graphics processor", "waited for a buffer or the graphics processor, for"],
-  sleep: ["slept, as the program had asked", "slept until it was woken by"],
-  idle: ["had nothing to do", "had nothing to do until a message came from"],
-  vsync: ["waited for the time of the next frame"],
-  interrupt: ["was interrupted"],
-  kernel: ["waited for the kernel"],
-  tracing: ["wrote the trace"],
-  start: ["was not there yet", "was not there yet, and was started by"],
-  unexplained: ["unexplained"],
-  not_recorded: ["not recorded"],
-};
+/** The words for a cause, and for a wait that another thread ended, whose name follows. */
+const WORDS: Partial<Record<string, string[]>> = CAUSE_WORDS;
 
 /** A sentence about a cause: the waits that lead to it, and the cause. */
 export function sentence(trace: Trace, hops: Hop[]): string {

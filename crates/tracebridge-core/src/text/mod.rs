@@ -2,6 +2,7 @@
 //! numbers and short pieces that are put together fast.
 
 pub mod digits;
+mod duration;
 pub mod pieces;
 
 use std::borrow::Cow;
@@ -9,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+pub use duration::{duration, padded_duration};
 pub use tracebridge_markers::internals::two_digits;
 
 /// The bytes before the first NUL, or all bytes.

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::TargetArgs;
 use super::forwarded::{Forwarded, device_args, name_args};
 use super::results::print;
-use super::{TERMINAL, TargetArgs};
 use crate::cli::Exit;
+use crate::cli::host::terminal::TERMINAL;
 use crate::cli::recording_flags::{ContentArgs, RecordSelection, TraceBufferArgs};
 use crate::desk;
 

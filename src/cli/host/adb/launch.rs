@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, Command};
 
+use super::TargetArgs;
 use super::forwarded::{Forwarded, GivenFlag, RecorderArg, device_args, trace_selection};
 use super::results::print_and_open;
-use super::{TERMINAL, TargetArgs};
 use crate::cli::Exit;
 use crate::cli::host::merge::conversion_error;
+use crate::cli::host::terminal::TERMINAL;
 use crate::cli::host::{files_in, interrupt};
 use crate::cli::recording_flags::{LAUNCH_CATEGORIES, LaunchFlags, RecordSelection, SchedulingArgs};
 use crate::console::say;
@@ -37,7 +38,8 @@ none. What was recorded of the launch that it cuts off is kept, and does not cou
 
 With -n, each launch has an output of its own (start-1.pftrace, start-2.pftrace …); with --against, those of the first
 app are start-a-1.pftrace …, those of the other one start-b-1.pftrace …. The medians, the spread and the outliers are
-printed; with three launches or more on each side, a change is told from noise.
+printed; with five launches or more on each side, also what is slower or faster, and how large a change can
+be ruled out.
 
   tracebridge adb launch com.example.app -o start.pftrace
   tracebridge adb launch com.example.app -n 10 --against com.example.app.beta
@@ -55,8 +57,8 @@ pub struct LaunchArgs {
     /// Launch the app this many times, and say the median, the spread and the outliers
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Launch another app in turn with the first one, and say what is slower or faster in it, and whether
-    /// that is more than noise: a package, or the .apk file of another version of the app, which is put in
+    /// Launch another app in turn with the first one, and say what is slower or faster in it:
+    /// a package, or the .apk file of another version of the app, which is put in
     /// its place for its launches
     #[arg(long, value_name = "PACKAGE[/ACTIVITY]|FILE.apk")]
     against: Option<String>,

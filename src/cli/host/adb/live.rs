@@ -2,12 +2,13 @@
 
 use clap::Args;
 
+use super::TargetArgs;
 use super::forwarded::{Forwarded, GivenFlag, device_args, name_args};
 use super::results::print;
-use super::{TERMINAL, TargetArgs};
 use crate::cli::Exit;
 use crate::cli::host::interrupt;
 use crate::cli::host::live::LivePageArgs;
+use crate::cli::host::terminal::TERMINAL;
 use crate::cli::recording_flags::{RecordSelection, SchedulingArgs};
 use crate::cli::units;
 use crate::desk;

@@ -11,17 +11,14 @@ mod profile;
 mod record;
 mod results;
 
-use std::any::Any;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use crate::cli::Exit;
 use crate::cli::host::interrupt;
-use crate::cli::host::progress_bar::ProgressBar;
-use crate::console::complain;
-use crate::desk::{self, OtherTracesRequest, PullRequest, Targets, UserInterface};
+use crate::cli::host::terminal::TERMINAL;
+use crate::desk::{self, OtherTracesRequest, PullRequest, Targets};
 use results::print;
 
 /// Record on attached Android devices from this machine: pushes, records, pulls, verifies and converts
@@ -103,33 +100,6 @@ impl TargetArgs {
     /// The devices that the flags select.
     fn targets(&self) -> Targets {
         Targets { serials: self.serial.clone(), all: self.all, become_root: self.root }
-    }
-}
-
-/// Messages on standard error, progress bars if that is a terminal, and Ctrl-C or a signal as the wish to
-/// end.
-pub(super) const TERMINAL: Terminal = Terminal;
-
-/// See [`TERMINAL`].
-pub(super) struct Terminal;
-
-impl UserInterface for Terminal {
-    fn wants_end(&self) -> bool {
-        interrupt::has_come()
-    }
-
-    fn show_message(&self, text: &str) {
-        complain(format_args!("{text}"));
-    }
-
-    fn show_recording(&self, serial: &str) {
-        if io::stderr().is_terminal() {
-            complain(format_args!("recording on {serial}; Ctrl-C ends the recording"));
-        }
-    }
-
-    fn show_progress(&self, files: &[PathBuf]) -> Box<dyn Any> {
-        Box::new(ProgressBar::of(files))
     }
 }
 

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::TargetArgs;
 use super::results::print;
-use super::{TERMINAL, TargetArgs};
 use crate::cli::Exit;
+use crate::cli::host::terminal::TERMINAL;
 use crate::desk::{self, ProfilerRequest};
 
 /// Trace the methods of an app that runs

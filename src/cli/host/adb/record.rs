@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::TargetArgs;
 use super::forwarded::{Forwarded, GivenFlag, RecorderArg, device_args, kept, name_args, trace_selection};
 use super::results::print_and_open;
-use super::{TERMINAL, TargetArgs};
 use crate::cli::Exit;
 use crate::cli::host::interrupt;
+use crate::cli::host::terminal::TERMINAL;
 use crate::cli::recording_flags::{ContentArgs, EndArgs, RecordSelection, SchedulingArgs};
 use crate::desk::{self, RecordingRequest, TraceSelection};
 
