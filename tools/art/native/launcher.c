@@ -92,9 +92,9 @@ static int run(JNIEnv *env, const char *name, int count, char **arguments) {
         (*env)->CallStaticVoidMethod(env, main_class, method, array);
     }
     JavaVM *vm;
+    // Detaching the thread has its handler print an exception; destroying the runtime waits for the program's other
+    // threads, and finishes a method trace.
     int failed = (*env)->ExceptionCheck(env);
-    if (failed) (*env)->ExceptionDescribe(env);
-    // This waits for the program's other threads, and finishes a method trace.
     (*env)->GetJavaVM(env, &vm);
     (*vm)->DetachCurrentThread(vm);
     (*vm)->DestroyJavaVM(vm);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "code_patch.h"
@@ -67,6 +66,22 @@ static int palette_counter(const char *name, int32_t value) {
     return 0;
 }
 
+// The stacks of all threads, which the runtime prints at SIGQUIT, as a phone does when an app does not respond: to the
+// file that ART_ANR names, or to the standard error.
+static int palette_stacks(const char *stacks, size_t length) {
+    const char *named = getenv("ART_ANR");
+    int file = named ? open(named, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : STDERR_FILENO;
+    if (file < 0) return 0;
+    while (length > 0) {
+        ssize_t written = write(file, stacks, length);
+        if (written <= 0) break;
+        stacks += written;
+        length -= (size_t)written;
+    }
+    if (file != STDERR_FILENO) close(file);
+    return 0;
+}
+
 void trace_redirect(void *libart) {
     const struct {
         const char *name;
@@ -76,6 +91,7 @@ void trace_redirect(void *libart) {
         {"PaletteTraceBegin", (void *)palette_begin},
         {"PaletteTraceEnd", (void *)palette_end},
         {"PaletteTraceIntegerValue", (void *)palette_counter},
+        {"PaletteWriteCrashThreadStacks", (void *)palette_stacks},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *function = dlsym(libart, functions[i].name);
