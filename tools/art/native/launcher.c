@@ -6,6 +6,7 @@
 #include <jni.h>
 #include <libgen.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,15 @@ static const char *const libraries[] = {
     "libunwind.so.0",    "libbacktrace.so.0",    "libsigchain.so.0",    "libnativebridge.so.0",   "libnativehelper.so.0",
     "libnativeloader.so.0",
 };
+
+// The runtime gives some threads stacks of 64 KB, which the C library takes for too small on some processors: those get
+// one of the library's own.
+int pthread_attr_setstack(pthread_attr_t *attributes, void *stack, size_t size) {
+    if (size < (size_t)PTHREAD_STACK_MIN) return pthread_attr_setstacksize(attributes, (size_t)PTHREAD_STACK_MIN);
+    int (*usual)(pthread_attr_t *, void *, size_t) =
+        (int (*)(pthread_attr_t *, void *, size_t))dlsym(RTLD_NEXT, "pthread_attr_setstack");
+    return usual(attributes, stack, size);
+}
 
 static void fail(const char *what, const char *why) {
     fprintf(stderr, "art: %s: %s\n", what, why ? why : "unknown");
