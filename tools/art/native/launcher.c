@@ -79,7 +79,7 @@ static JNIEnv *start(void *runtime, const char *home, int count, char **given, c
     options[n++].optionString = "-Xnoimage-dex2oat";
     options[n++].optionString = "-Xint";
     options[n++].optionString = "-Xusejit:false";
-    for (int i = 0; i < count; i++) options[n++].optionString = given[i];
+    for (int i = 0; i < count; i++) options[n++].optionString = strdup(given[i]);
     JavaVMInitArgs arguments = {JNI_VERSION_1_6, n, options, JNI_FALSE};
     jint (*create)(JavaVM **, JNIEnv **, void *) = (jint(*)(JavaVM **, JNIEnv **, void *))dlsym(runtime, "JNI_CreateJavaVM");
     JavaVM *vm;
@@ -111,7 +111,13 @@ static int run(JNIEnv *env, const char *name, int count, char **arguments) {
     return failed ? 1 : 0;
 }
 
+// The command line in memory, over which a process writes the name of the app that it becomes.
+char *art_command_line;
+size_t art_command_line_bytes;
+
 int main(int count, char **arguments) {
+    art_command_line = arguments[0];
+    art_command_line_bytes = (size_t)(arguments[count - 1] + strlen(arguments[count - 1]) + 1 - arguments[0]);
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0) fail("/proc/self/exe", "cannot be read");

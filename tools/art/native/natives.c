@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -445,6 +446,39 @@ NATIVE(jlong, java_io_UnixFileSystem, getSpace0)(JNIEnv *env, jobject this, jobj
     WITH_PATH(path_of(env, file), if (!statvfs(path, &status)) blocks =
                                       (jlong)(which == 0 ? status.f_blocks : which == 1 ? status.f_bfree : status.f_bavail) * (jlong)status.f_frsize);
     return blocks;
+}
+
+// --- an app's process --------------------------------------------------------------------------------------------------
+
+NATIVE(jlong, android_os_SystemClock, elapsedRealtimeNanos)(JNIEnv *env, jclass class) {
+    (void)env, (void)class;
+    return clock_in(CLOCK_BOOTTIME, 1000000000);
+}
+NATIVE(jlong, android_os_SystemClock, currentThreadTimeMicro)(JNIEnv *env, jclass class) {
+    (void)env, (void)class;
+    return clock_in(CLOCK_THREAD_CPUTIME_ID, 1000000);
+}
+NATIVE(jint, android_os_Process, myPid)(JNIEnv *env, jclass class) {
+    (void)env, (void)class;
+    return getpid();
+}
+NATIVE(jint, android_os_Process, fork)(JNIEnv *env, jclass class) {
+    (void)env, (void)class;
+    return fork();
+}
+NATIVE(void, android_os_Process, setArgV0)(JNIEnv *env, jclass class, jstring string) {
+    (void)class;
+    char **line = (char **)dlsym(RTLD_DEFAULT, "art_command_line");
+    size_t *bytes = (size_t *)dlsym(RTLD_DEFAULT, "art_command_line_bytes");
+    const char *name = (*env)->GetStringUTFChars(env, string, NULL);
+    if (line && bytes) {
+        memset(*line, 0, *bytes);
+        memcpy(*line, name, strlen(name) < *bytes ? strlen(name) : *bytes - 1);
+    }
+    // The kernel keeps 15 characters: of a name with dots, the last ones.
+    size_t length = strlen(name);
+    prctl(PR_SET_NAME, length > 15 && strchr(name, '.') ? name + length - 15 : name);
+    (*env)->ReleaseStringUTFChars(env, string, name);
 }
 
 // --- markers ----------------------------------------------------------------------------------------------------------
