@@ -8,8 +8,8 @@
 //! file from the disk, and waits for other threads. The last line that is printed is JSON: when the launch
 //! began and ended, and what there is to be found.
 //!
-//! With `--art` the app is a Java program on a real Android runtime, which a zygote forks (tools/art/app): its
-//! method trace and the markers of its runtime are the runtime's own.
+//! With `--art` the app is a Java program on a real Android runtime, which a zygote forks (tools/art/app).
+//! The runtime itself then writes the method trace and its markers.
 #![allow(missing_docs)]
 
 mod app;

@@ -27,6 +27,8 @@ static locale_t unicode;
 JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved) {
     (void)vm, (void)reserved;
     if (!unicode) unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL);
+    // A small system has no such locale: there, only ASCII has letters.
+    if (!unicode) unicode = newlocale(LC_CTYPE_MASK, "C", NULL);
     return JNI_VERSION_1_6;
 }
 

@@ -1,30 +1,35 @@
 package android.view;
 
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Arrays;
 
 /** Something on the screen, with others inside. */
 public class View {
-    private final List<View> children = new ArrayList<>();
     private final int size;
+    private View parent;
+    private View[] children = {};
     private int flags, measured, top;
+    private boolean isLaidOut;
 
     public View(int size) {
         this.size = size;
         setFlags(size, 0xff);
     }
 
-    public final void addView(View child) { children.add(child); }
+    public final void addView(View child) {
+        children = Arrays.copyOf(children, children.length + 1);
+        children[children.length - 1] = child;
+        child.parent = this;
+    }
 
-    public final List<View> children() { return children; }
+    final void setFlags(int value, int mask) { flags = flags & ~mask | value & mask; }
 
-    final void setFlags(int value, int mask) {
-        for (int bit = 0; bit < 32; bit++) {
-            if ((mask >> bit & 1) != 0) flags = flags & ~(1 << bit) | value & 1 << bit;
-        }
+    /** Has it measured and laid out anew in the next frame, and those around it. */
+    public final void requestLayout() {
+        for (View view = this; view != null; view = view.parent) view.isLaidOut = false;
     }
 
     public int measure() {
+        if (isLaidOut) return measured;
         int sum = onMeasure();
         for (View child : children) sum += child.measure();
         measured = sum;
@@ -38,13 +43,16 @@ public class View {
     }
 
     public void layout(int from) {
+        if (isLaidOut) return;
         top = from;
         for (View child : children) child.layout(top + child.measured);
+        isLaidOut = true;
     }
 
+    /** Records the view and those right inside of it; others have a list of their own, which is not recorded anew. */
     public int draw() {
         int sum = top;
-        for (View child : children) sum += child.draw();
+        for (View child : children) sum += child.top + child.measured;
         return sum;
     }
 }

@@ -19,10 +19,14 @@ public final class MainActivity extends Activity {
     private final List<String> rows = new ArrayList<>();
     private final int frames = Integer.parseInt(ActivityThread.option("frames"));
     private FeedAdapter adapter;
+    private View moving;
 
     @Override
     public void onCreate() {
-        setContentView(inflate());
+        View content = inflate();
+        moving = new View(60);
+        content.addView(moving);
+        setContentView(content);
         settings.load();
         int more = Integer.parseInt(ActivityThread.option("more_calls"));
         for (int i = 0; i < more; i++) rows.size();
@@ -59,6 +63,8 @@ public final class MainActivity extends Activity {
         if (number == 0) {
             for (int row = 0; row < ROWS; row++) rows.add(adapter.onBindViewHolder(row));
         }
+        // Something moves in each frame.
+        moving.requestLayout();
         if (number == LATE_FRAME) adapter.bindLate();
         boolean more = number + 1 < frames;
         if (!more) FeedApp.instance.images.shutdown();

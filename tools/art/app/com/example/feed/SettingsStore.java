@@ -35,14 +35,14 @@ final class SettingsStore {
         }
     }
 
-    /** The text of the file, to its last brace: what fills its blocks behind that is no text. */
+    /** The file, whose last blocks are empty: a parser ends before them. */
     private static String readFile(String path) throws IOException {
         StringBuilder text = new StringBuilder();
         try (FileInputStream in = new FileInputStream(path)) {
             byte[] block = new byte[64 << 10];
             for (int length; (length = in.read(block)) > 0; ) text.append(new String(block, 0, length, StandardCharsets.US_ASCII));
         }
-        return text.substring(0, text.lastIndexOf("}") + 1);
+        return text.toString();
     }
 
     private void parse(String text) throws JSONException {
