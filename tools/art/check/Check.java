@@ -156,6 +156,7 @@ public final class Check {
         long before = runtime.totalMemory() - runtime.freeMemory();
         byte[] kept = new byte[4 << 20];
         long after = runtime.totalMemory() - runtime.freeMemory();
+        same(256L << 20, runtime.maxMemory());
         same(true, kept.length + before <= after + 65536);
         List<byte[]> garbage = new ArrayList<>();
         for (int i = 0; i < 2000; i++) {

@@ -58,6 +58,16 @@ static void start_with_libraries(const char *home, char **arguments) {
     exit(1);
 }
 
+// Keeps the largest heap that an option -Xmx grants, in bytes, for Runtime.maxMemory().
+static void remember_heap_limit(const char *option) {
+    if (strncmp(option, "-Xmx", 4)) return;
+    char *unit, bytes[32];
+    unsigned long long count = strtoull(option + 4, &unit, 10);
+    int shift = *unit == 'k' || *unit == 'K' ? 10 : *unit == 'm' || *unit == 'M' ? 20 : *unit == 'g' || *unit == 'G' ? 30 : 0;
+    snprintf(bytes, sizeof bytes, "%llu", count << shift);
+    setenv("ART_MAX_HEAP", bytes, 1);
+}
+
 static void *load_runtime(void) {
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
         if (!dlopen(libraries[i], RTLD_LAZY | RTLD_GLOBAL)) fail(libraries[i], dlerror());
@@ -79,7 +89,10 @@ static JNIEnv *start(void *runtime, const char *home, int count, char **given, c
     options[n++].optionString = "-Xnoimage-dex2oat";
     options[n++].optionString = "-Xint";
     options[n++].optionString = "-Xusejit:false";
-    for (int i = 0; i < count; i++) options[n++].optionString = strdup(given[i]);
+    for (int i = 0; i < count; i++) {
+        options[n++].optionString = strdup(given[i]);
+        remember_heap_limit(given[i]);
+    }
     JavaVMInitArgs arguments = {JNI_VERSION_1_6, n, options, JNI_FALSE};
     jint (*create)(JavaVM **, JNIEnv **, void *) = (jint(*)(JavaVM **, JNIEnv **, void *))dlsym(runtime, "JNI_CreateJavaVM");
     JavaVM *vm;
