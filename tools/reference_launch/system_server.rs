@@ -61,8 +61,11 @@ pub fn play(args: &Args) -> io::Result<()> {
             "attach" => {
                 let _slice = markers.slice("attachApplicationLocked");
                 work(1200);
-                if let Some(to_app) = &mut to_app {
+                if let Some(mut to_app) = to_app.take() {
                     writeln!(to_app, "bind")?;
+                    if args.art.is_some() {
+                        Zygote::stop_profiling_on_request(args, to_app);
+                    }
                 }
             }
             "drawn" => {
@@ -70,17 +73,21 @@ pub fn play(args: &Args) -> io::Result<()> {
                     Release::Android12 => markers.async_end(&numbered, LAUNCH),
                     Release::Android9 | Release::Android10 => markers.async_end(&launching, 0),
                 }
-                end_ns = Some(now_ns());
+                let now = now_ns();
+                end_ns = Some(now);
                 work(400);
                 finish(&markers, args, &numbered);
+                if args.art.is_some() {
+                    Zygote::report_launch(args, (now - begin_ns) / 1_000_000)?;
+                }
             }
             other => said = serde_json::from_str(other)?,
         }
     }
     let status = app.wait()?;
-    fs::remove_file(&apk)?;
+    let _ = fs::remove_file(&apk);
     if args.art.is_some() {
-        Zygote::clean_up(args)?;
+        Zygote::clean_up(args);
     }
     if !status.success() {
         return Err(io::Error::other(format!("the app ended with {status}")));

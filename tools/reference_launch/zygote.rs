@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -58,9 +60,28 @@ impl Zygote {
         Ok(self.process)
     }
 
-    /// Removes what was written for the app.
-    pub fn clean_up(args: &Args) -> io::Result<()> {
-        fs::remove_file(settings(args))
+    /// Has the app end its method trace when the file OUTPUT.stop appears, as `am profile stop` does.
+    pub fn stop_profiling_on_request(args: &Args, mut to_app: ChildStdin) {
+        let request = args.output.with_extension("stop");
+        thread::spawn(move || {
+            while !request.exists() {
+                thread::sleep(Duration::from_millis(50));
+            }
+            // The app may have ended meanwhile.
+            let _ = fs::remove_file(&request);
+            let _ = writeln!(to_app, "profile stop");
+        });
+    }
+
+    /// Writes how long the launch took, ms, into the file OUTPUT.drawn: `am start -W` waits for it.
+    pub fn report_launch(args: &Args, total_ms: u64) -> io::Result<()> {
+        fs::write(args.output.with_extension("drawn"), total_ms.to_string())
+    }
+
+    /// Removes what was written beside the method trace. Where that was moved meanwhile, all of it is gone.
+    pub fn clean_up(args: &Args) {
+        let _ = fs::remove_file(settings(args));
+        let _ = fs::remove_file(args.output.with_extension("drawn"));
     }
 }
 

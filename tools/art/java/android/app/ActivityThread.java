@@ -8,6 +8,7 @@ import android.view.Choreographer;
 import com.android.internal.os.ZygoteInit;
 import dalvik.system.PathClassLoader;
 import dalvik.system.VMDebug;
+import java.io.IOException;
 
 /**
  * The main thread of an app: it is bound, starts its activity, and draws its frames. Its options are words NAME=VALUE:
@@ -21,6 +22,7 @@ public final class ActivityThread {
     private ClassLoader loader;
     private Activity activity;
     private Choreographer choreographer;
+    private boolean isProfiling;
 
     private ActivityThread() {}
 
@@ -43,12 +45,41 @@ public final class ActivityThread {
         ZygoteInit.say("attach");
         String answer = ZygoteInit.readLine();
         if (!"bind".equals(answer)) throw new IllegalStateException("system_server says " + answer);
+        thread.listen();
         Trace.endSection();
         thread.handler.post(thread::handleBindApplication);
         thread.handler.post(thread::handleLaunchActivity);
         thread.handler.post(thread::handleResumeActivity);
         Looper.loop();
         thread.finish();
+    }
+
+    /** Starts the thread that takes what system_server says later. */
+    private void listen() {
+        Thread binder = new Thread(this::takeRequests, "Binder:" + Process.myPid() + "_1");
+        binder.setDaemon(true);
+        binder.start();
+    }
+
+    private void takeRequests() {
+        try {
+            for (String request; (request = ZygoteInit.readLine()) != null; ) {
+                if (request.equals("profile stop")) stopProfiling();
+            }
+        } catch (IOException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private synchronized void stopProfiling() {
+        if (isProfiling) VMDebug.stopMethodTracing();
+        isProfiling = false;
+    }
+
+    private synchronized void startProfiling() {
+        if (option("trace").isEmpty()) return;
+        VMDebug.startMethodTracing(option("trace"), 64 << 20, 0, false, 0);
+        isProfiling = true;
     }
 
     private Object instance(String name) {
@@ -60,7 +91,7 @@ public final class ActivityThread {
     }
 
     private void handleBindApplication() {
-        if (!option("trace").isEmpty()) VMDebug.startMethodTracing(option("trace"), 64 << 20, 0, false, 0);
+        startProfiling();
         Trace.beginSection("bindApplication");
         loader = new PathClassLoader(option("apk"), ClassLoader.getSystemClassLoader());
         ((Application) instance("FeedApp")).onCreate();
@@ -91,7 +122,7 @@ public final class ActivityThread {
     /** Prints what was played, as JSON. */
     private void finish() throws InterruptedException {
         long[] ends = choreographer.finish();
-        if (!option("trace").isEmpty()) VMDebug.stopMethodTracing();
+        stopProfiling();
         long fully = choreographer.fullyDrawn();
         long late = activity.lateFrame();
         ZygoteInit.say("{\"pid\":" + Process.myPid() + ",\"frames\":" + ends.length + ",\"first_frame_end_ns\":" + ends[0]
