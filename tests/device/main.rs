@@ -22,6 +22,7 @@ mod locked_doctor;
 mod locked_recording;
 mod locked_rules;
 mod perfetto;
+mod real_art;
 mod recording;
 mod settings;
 mod tags;
