@@ -237,6 +237,11 @@ fn settle(
     let coincides = !candidate.doubtful
         && if by_markers { is_close(100_000) } else { residuals.len() >= 32 && is_close(50_000) };
     let is_proven = coincides || candidate.running.proves();
+    if evidence.trace.header().clock == ClockMode::ThreadCpu {
+        finding.verdict = Verdict::Assumed;
+        finding.basis = PlaceBasis::OnlyStart(finding.clock);
+        return placement;
+    }
     let fits = candidate.residual_ns.is_some_and(|ns| ns <= MAX_RESIDUAL_NS) || candidate.running.agrees();
     finding.verdict = if compared.is_nothing() || candidate.running.contradicts() {
         Verdict::Assumed

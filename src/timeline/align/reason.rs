@@ -73,6 +73,8 @@ pub enum PlaceBasis {
         /// How many times better it fits than the next place, and the clock of that.
         runner_up: Option<(u64, Clock)>,
     },
+    /// A trace without wall time: its start has a place by this clock, and its records have none.
+    OnlyStart(Clock),
     /// The clock that the runtime's source names. The contents do not contradict it, and do not prove it.
     RuntimeClock {
         /// The clock.
@@ -220,6 +222,11 @@ impl fmt::Display for PlaceBasis {
                     None => Ok(()),
                 }
             }
+            PlaceBasis::OnlyStart(clock) => write!(
+                f,
+                "{clock} gives its start; its records have no wall time, and lie at the CPU time of their thread since \
+                 the start: right in order and length, and not in place"
+            ),
             PlaceBasis::RuntimeClock { clock, compared } => {
                 write!(f, "{clock} is the clock of its runtime, and nothing contradicts it: {compared}")
             }
