@@ -2,6 +2,8 @@
 //! a slice: `scripts/why-truth` counts over many runs how often it does, and how near the sizes are. `info`
 //! finds the launch that was played.
 
+use std::path::Path;
+
 use serde_json::Value;
 use support::{Command, skip, tracebridge};
 
@@ -73,11 +75,15 @@ fn a_planted_cause_is_the_largest_that_is_named() {
 }
 
 /// Records a launch as a release plays it. Returns what the player says, and what `info` finds.
-fn played(machine: &Machine, release: &str) -> (Value, Value) {
+/// With a runtime that scripts/art has made, the app is a real one.
+fn played(machine: &Machine, release: &str, art: Option<&Path>) -> (Value, Value) {
     let dir = support::tempdir();
     let recorder = start_recorder(machine, dir.path(), &[]);
     let mut player = Command::new(support::example("reference_launch"));
     player.args(["--frames", "30", "--release", release, "--tracefs"]).arg(&machine.root);
+    if let Some(art) = art {
+        player.arg("--art").arg(art);
+    }
     let said = player.arg("-o").arg(dir.path().join("launch.trace")).run().exited(0);
     stop(recorder);
     let mut info = tracebridge();
@@ -94,9 +100,22 @@ fn lies_within(found: u64, from: &Value, to: &Value) -> bool {
 #[test]
 fn a_launch_that_is_played_is_found_as_it_was_played() {
     let Some(machine) = machine() else { return };
+    launches_are_found(&machine, None);
+}
+
+#[test]
+fn a_launch_on_a_real_runtime_is_found_as_it_was_played() {
+    let Some(machine) = machine() else { return };
+    match std::env::var_os("TRACEBRIDGE_ART") {
+        Some(art) => launches_are_found(&machine, Some(Path::new(&art))),
+        None => skip("art", "TRACEBRIDGE_ART names no runtime: scripts/test --stage art makes one"),
+    }
+}
+
+fn launches_are_found(machine: &Machine, art: Option<&Path>) {
     let rules = [("android9", "android-9"), ("android10", "android-10"), ("android12", "android-12")];
     for (release, rule) in rules {
-        let (said, info) = played(&machine, release);
+        let (said, info) = played(machine, release, art);
         let launches = info["launches"].as_array().unwrap();
         let [launch] = launches.as_slice() else { panic!("{release}: {info:#}") };
         let found = (&launch["package"], &launch["pid"], &launch["type"]);

@@ -7,12 +7,16 @@
 //! ART method trace (version 3, both clocks) of its Java threads. Its work is real: it computes, reads a
 //! file from the disk, and waits for other threads. The last line that is printed is JSON: when the launch
 //! began and ended, and what there is to be found.
+//!
+//! With `--art` the app is a Java program on a real Android runtime, which a zygote forks (tools/art/app): its
+//! method trace and the markers of its runtime are the runtime's own.
 #![allow(missing_docs)]
 
 mod app;
 mod markers;
 mod method_tracer;
 mod system_server;
+mod zygote;
 
 #[path = "../../tests/support/src/art_writer.rs"]
 #[allow(dead_code)]
@@ -54,6 +58,9 @@ struct Args {
     /// Short calls that the activity makes beside its others: for a method trace of any size.
     #[arg(long, default_value_t = 0)]
     more_calls: u64,
+    /// The directory that scripts/art has made: its runtime plays the app.
+    #[arg(long, conflicts_with = "fixed_work")]
+    art: Option<PathBuf>,
     /// The app's part, for itself.
     #[arg(long, hide = true)]
     plays_app: bool,

@@ -2,12 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
 use super::markers::Markers;
 use super::stand_in::{become_package, set_comm};
+use super::zygote::Zygote;
 use super::{Args, Release, now_ns, work};
 
 /// The number of the launch, as Android counts them since it was booted.
@@ -21,6 +23,7 @@ pub fn play(args: &Args) -> io::Result<()> {
     set_comm("system_server");
     let apk = args.output.with_extension("apk");
     write_apk(&apk)?;
+    let mut zygote = args.art.as_deref().map(|art| Zygote::start(art, args)).transpose()?;
     let markers = Markers::open(args.tracefs.as_deref());
     let launching = format!("launching: {}", args.package);
     let numbered = format!("launchingActivity#{LAUNCH}");
@@ -43,7 +46,10 @@ pub fn play(args: &Args) -> io::Result<()> {
         let _slice = markers.slice("startActivityInner");
         work(1500);
         let _slice = markers.slice(&format!("startProcess: {}", args.package));
-        start_app(args)?
+        match zygote.take() {
+            Some(zygote) => zygote.fork_app(args)?,
+            None => start_app(args)?,
+        }
     };
     let mut said = Value::Null;
     let mut to_app = app.stdin.take();
@@ -73,6 +79,9 @@ pub fn play(args: &Args) -> io::Result<()> {
     }
     let status = app.wait()?;
     fs::remove_file(&apk)?;
+    if args.art.is_some() {
+        Zygote::clean_up(args)?;
+    }
     if !status.success() {
         return Err(io::Error::other(format!("the app ended with {status}")));
     }
@@ -97,12 +106,17 @@ fn finish(markers: &Markers, args: &Args, numbered: &str) {
     }
 }
 
-/// Writes the file that the app loads its code from, and has the kernel forget it: its first reader waits
-/// for the disk, as after an installation or a reboot.
-fn write_apk(path: &std::path::Path) -> io::Result<()> {
-    let mut file = File::create(path)?;
+/// Writes the file that the app loads its code from: its first reader waits for the disk, as after an
+/// installation or a reboot.
+fn write_apk(path: &Path) -> io::Result<()> {
     let bytes: Vec<u8> = (0..APK_BYTES as u64).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 7) as u8).collect();
-    file.write_all(&bytes)?;
+    write_uncached(path, &bytes)
+}
+
+/// Writes a file, and has the kernel forget it.
+pub fn write_uncached(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
     file.sync_all()?;
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
