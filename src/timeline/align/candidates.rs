@@ -38,6 +38,8 @@ const MAX_SAMPLED_PER_THREAD: usize = 2_048;
 const MIN_RATIO_TO_RUNNER_UP: f64 = 3.0;
 /// If a candidate has a residual up to this, ns, no further candidates are looked for.
 const GOOD_RESIDUAL_NS: f64 = 30_000.0;
+/// ART's markers of starts say something if together they are at most one part in so many of the recordings.
+const MAX_CHANCE_OF_START: u64 = 100;
 /// A candidate with a larger residual than this, ns, is refused.
 pub const MAX_RESIDUAL_NS: f64 = 500_000.0;
 
@@ -304,7 +306,7 @@ impl Evidence<'_, '_> {
             segments.first().map_or(Timestamp::MIN, |m| m.map(Timestamp(self.trace.header().start_ns())));
         // ART reads the start time while all threads are suspended, and writes a marker around that stretch.
         let from_start = self.kernel.art_starts.iter().map(|(from, to)| distance(begins, *from, *to));
-        let from_start = from_start.reduce(f64::min);
+        let from_start = from_start.reduce(f64::min).filter(|_| self.is_start_rare());
         items.extend(from_start);
         let residual_ns = geometric_mean(&items);
         let contradicted = residual_ns.is_none() && self.threads.iter().any(|t| t.edges.len() >= 16);
@@ -327,6 +329,13 @@ impl Evidence<'_, '_> {
             contradicted,
             doubtful,
         }
+    }
+
+    /// Whether a trace that lies anywhere in the recordings hardly begins in one of ART's markers by chance.
+    fn is_start_rare(&self) -> bool {
+        let near = 2 * GOOD_RESIDUAL_NS as u64;
+        let marked: u64 = self.kernel.art_starts.iter().map(|(from, to)| to.since(*from) + near).sum();
+        marked.saturating_mul(MAX_CHANCE_OF_START) <= self.kernel.last.since(self.kernel.first)
     }
 
     /// Compares the trace's records with the times that the threads had a CPU, here and at places that are

@@ -236,13 +236,13 @@ fn settle(
     let is_close = |limit: u64| finding.median.is_some_and(|ns| ns <= limit);
     let coincides = !candidate.doubtful
         && if by_markers { is_close(100_000) } else { residuals.len() >= 32 && is_close(50_000) };
-    let is_proven = coincides || candidate.running.proves();
+    let fits = candidate.residual_ns.is_some_and(|ns| ns <= MAX_RESIDUAL_NS) || candidate.running.agrees();
+    let is_proven = coincides || candidate.running.proves() || (compared.starts_in_marker && fits);
     if evidence.trace.header().clock == ClockMode::ThreadCpu {
         finding.verdict = Verdict::Assumed;
         finding.basis = PlaceBasis::OnlyStart(finding.clock);
         return placement;
     }
-    let fits = candidate.residual_ns.is_some_and(|ns| ns <= MAX_RESIDUAL_NS) || candidate.running.agrees();
     finding.verdict = if compared.is_nothing() || candidate.running.contradicts() {
         Verdict::Assumed
     } else if is_proven && error_ns.is_some_and(|ns| ns <= MAX_PROVEN_ERROR_NS) {

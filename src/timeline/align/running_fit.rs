@@ -11,8 +11,9 @@ use crate::clock::Timestamp;
 /// A record may lie this far beside a time on a CPU, ns: its time is cut to µs, and clocks are related by
 /// readings that take a few µs.
 const TOLERANCE_NS: u64 = 20_000;
-/// The least number of records that prove or disprove a place.
-pub const MIN_RECORDS: u64 = 32;
+/// The least number of records that prove or disprove a place. How much a few of them prove,
+/// [`InsideCount::miss_rate`] decides.
+pub const MIN_RECORDS: u64 = 8;
 /// The least share of records that lie where their threads had a CPU, for a place to fit.
 const MIN_SHARE_INSIDE: f64 = 0.9;
 /// Below this share of records inside a place is contradicted.
