@@ -11,6 +11,9 @@ pub enum RecordLayout {
     Narrow,
     /// Versions 2 and 3: `u16` thread, `u32` method and action, `u32` µs.
     Single,
+    /// [`RecordLayout::Single`] with 4 bytes of filler at the end: streaming files with one clock of ART 5 to 13.
+    /// Their header states 10 bytes, but `Trace::LogMethodTraceEvent` writes its whole buffer of 14.
+    SingleWithFiller,
     /// Version 3 with two clocks: `u16` thread, `u32` method and action, `u32` thread-CPU µs, `u32` wall µs.
     Dual,
 }
@@ -33,7 +36,7 @@ impl RecordLayout {
         match self {
             RecordLayout::Narrow => 9,
             RecordLayout::Single => 10,
-            RecordLayout::Dual => 14,
+            RecordLayout::SingleWithFiller | RecordLayout::Dual => 14,
         }
     }
 }
@@ -62,6 +65,12 @@ impl FixedRecord {
     #[inline]
     pub fn single(b: &[u8; 10]) -> FixedRecord {
         FixedRecord { thread: thread(b), word: number(b, 2), first: number(b, 6), second: 0 }
+    }
+
+    /// Decodes a record of [`RecordLayout::SingleWithFiller`].
+    #[inline]
+    pub fn single_with_filler(b: &[u8; 14]) -> FixedRecord {
+        FixedRecord { second: 0, ..FixedRecord::dual(b) }
     }
 
     /// Decodes a record of [`RecordLayout::Dual`].

@@ -356,6 +356,8 @@ fn whole_input(
         why: basis.into(),
         offset_ns: 0,
         verdict: Verdict::Consistent,
+        error_ns: None,
+        confidence: None,
         residual_median_ns: None,
         residual_p99_ns: None,
         explain: Vec::new(),

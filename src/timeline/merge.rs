@@ -342,6 +342,8 @@ fn blank_summary(input: &Input, clock: Clock) -> InputSummary {
         why: PlaceReason::default(),
         offset_ns: 0,
         verdict: Verdict::Assumed,
+        error_ns: None,
+        confidence: None,
         residual_median_ns: None,
         residual_p99_ns: None,
         explain: Vec::new(),

@@ -367,6 +367,8 @@ impl<'o> Timeline<'o> {
         summary.verdict = finding.verdict;
         summary.why = finding.basis.clone().into();
         summary.offset_ns = placement.time(0, 0, placement.start).wrapping_since(placement.start);
+        summary.error_ns = finding.error_ns;
+        summary.confidence = finding.error_ns.and(finding.verdict.confidence());
         summary.residual_median_ns = finding.median;
         summary.residual_p99_ns = finding.p99;
         summary.explain = finding.trials.clone();

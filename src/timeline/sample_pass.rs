@@ -86,6 +86,8 @@ impl Timeline<'_> {
             summary.verdict = finding.verdict;
             summary.why = finding.basis.clone().into();
             summary.offset_ns = offset_ns;
+            summary.error_ns = finding.error_ns;
+            summary.confidence = finding.error_ns.and(finding.verdict.confidence());
             summary.residual_median_ns = finding.median;
             summary.residual_p99_ns = finding.p99;
             summary.explain = finding.trials.clone();

@@ -186,20 +186,31 @@ impl DataCounts {
     }
 }
 
-/// How sure the place of an input on the timeline is.
+/// How sure the place of an input on the timeline is. [`InputSummary::error_ns`] says how exact it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The place rests on the input's own times, or on the user's options; nothing confirms or contradicts
     /// it.
     Assumed,
-    /// The clocks fit, and no marker or context switch of the two files contradicts the place.
+    /// The clocks fit, and both files have been compared and do not contradict the place; but what was compared
+    /// would fit other places too.
     Consistent,
-    /// Markers or context switches of both files coincide, up to the residual.
+    /// Markers or context switches of both files coincide here, and nowhere else.
     Proven,
 }
 
 impl Verdict {
+    /// The share of inputs of this verdict whose place is as exact as [`InputSummary::error_ns`] states;
+    /// docs/clocks.md has the measurement. `None` where nothing was compared.
+    pub fn confidence(self) -> Option<f64> {
+        match self {
+            Verdict::Assumed => None,
+            Verdict::Consistent => Some(0.95),
+            Verdict::Proven => Some(0.99),
+        }
+    }
+
     /// The verdict's name for people.
     pub fn name(self) -> &'static str {
         match self {
@@ -238,6 +249,10 @@ pub struct InputSummary {
     pub offset_ns: i64,
     /// How sure the input's place is.
     pub verdict: Verdict,
+    /// The offset of a method trace or of samples may be wrong by at most this, ns.
+    pub error_ns: Option<u64>,
+    /// The share of such places that are as exact as `error_ns` states.
+    pub confidence: Option<f64>,
     /// Median, ns, of the distances between calls of this input and their markers in the recordings, of the
     /// differences between the CPU times of both, or of the distances of samples from the nearest time that
     /// their thread had a CPU.

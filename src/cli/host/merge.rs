@@ -372,7 +372,11 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
         if input.offset_ns != 0 {
             writeln!(to, "  moved by {} ns", input.offset_ns)?;
         }
-        if let Some(median) = input.residual_median_ns {
+        if let Some((error_ns, confidence)) = input.error_ns.zip(input.confidence) {
+            let (error, percent) = (micros(error_ns), confidence * 100.0);
+            writeln!(to, "  right within {error}, with {percent:.0} % confidence")?;
+        }
+        if let Some(median) = input.residual_median_ns.filter(|_| explain || input.error_ns.is_none()) {
             let p99 =
                 input.residual_p99_ns.map(|p| format!(", 99 % within {}", micros(p))).unwrap_or_default();
             writeln!(to, "  residual: {} (median){p99}", micros(median))?;

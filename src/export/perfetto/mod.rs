@@ -300,10 +300,12 @@ fn annotate_input(out: &mut Vec<u8>, input: &InputSummary) {
     annotate(out, "clock", input.clock.name());
     annotate(out, "why", &input.why.to_string());
     annotate(out, "offset_ns", &input.offset_ns.to_string());
-    for (name, residual) in
-        [("residual_median_ns", input.residual_median_ns), ("residual_p99_ns", input.residual_p99_ns)]
-    {
-        if let Some(ns) = residual {
+    for (name, ns) in [
+        ("error_ns", input.error_ns),
+        ("residual_median_ns", input.residual_median_ns),
+        ("residual_p99_ns", input.residual_p99_ns),
+    ] {
+        if let Some(ns) = ns {
             annotate(out, name, &ns.to_string());
         }
     }

@@ -234,6 +234,9 @@ pub fn for_each_record<V: RecordVisitor>(
             match layout {
                 RecordLayout::Narrow => visitor.records(bytes.as_chunks().0, offset, FixedRecord::narrow),
                 RecordLayout::Single => visitor.records(bytes.as_chunks().0, offset, FixedRecord::single),
+                RecordLayout::SingleWithFiller => {
+                    visitor.records(bytes.as_chunks().0, offset, FixedRecord::single_with_filler)
+                }
                 RecordLayout::Dual => visitor.records(bytes.as_chunks().0, offset, FixedRecord::dual),
             }?;
         }
@@ -272,6 +275,9 @@ impl Iterator for FixedRecords<'_> {
             }
             RecordLayout::Single => {
                 self.bytes.split_first_chunk().map(|(r, rest)| (FixedRecord::single(r), rest))
+            }
+            RecordLayout::SingleWithFiller => {
+                self.bytes.split_first_chunk().map(|(r, rest)| (FixedRecord::single_with_filler(r), rest))
             }
             RecordLayout::Dual => {
                 self.bytes.split_first_chunk().map(|(r, rest)| (FixedRecord::dual(r), rest))

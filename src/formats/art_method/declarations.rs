@@ -105,6 +105,37 @@ impl<'a> Declarations<'a> {
         index
     }
 
+    /// Gives threads that a streaming file declares by the low 16 bits of their ids the whole ids, which only
+    /// the list at the end has.
+    pub(super) fn restore_cut_ids(&mut self, listed: &[(u32, Cow<'_, str>)]) {
+        let by_cut_id = by_cut_id(listed.iter().map(|(id, _)| *id));
+        for (cut, id) in by_cut_id.into_iter().filter_map(|(cut, id)| Some((cut, id?))) {
+            if id != u32::from(cut)
+                && let Some(index) = self.latest.remove(&u32::from(cut))
+            {
+                self.latest.insert(id, index);
+                self.threads.iter_mut().filter(|t| t.id == u32::from(cut)).for_each(|t| t.id = id);
+            }
+        }
+    }
+
+    /// Makes the low 16 bits of a listed thread's id mean that thread, unless several listed threads have the
+    /// same 16 bits: ART cut the ids in records so before May 2023.
+    pub(super) fn bind_cut_ids(&mut self) {
+        let by_cut_id = by_cut_id(self.threads.iter().map(|thread| thread.id));
+        let ambiguous = by_cut_id.values().filter(|id| id.is_none()).count() as u64;
+        // An id may be listed twice: it means the first of its threads until the second is found in the records.
+        for (index, thread) in self.threads.iter().enumerate().rev() {
+            let cut = thread.id as u16;
+            if thread.id > u32::from(u16::MAX) && by_cut_id.get(&cut) == Some(&Some(thread.id)) {
+                self.table.bind(cut, index as u32);
+            }
+        }
+        let what = "thread ids, cut to 16 bits as in records, are those of several listed threads: their records \
+                    are not told apart";
+        self.irregular(ambiguous, what);
+    }
+
     pub(super) fn add_method(&mut self, line: MethodLine<'a>) {
         let index = self.methods.len() as u32;
         if self.ids.insert(line.id, index) == index {
@@ -112,6 +143,16 @@ impl<'a> Declarations<'a> {
             self.methods.push(Method { id, class, name, signature, file, line, declared: true });
         }
     }
+}
+
+/// The ids with each value of the low 16 bits; `None` where several ids have the same.
+fn by_cut_id(ids: impl Iterator<Item = u32>) -> HashMap<u16, Option<u32>> {
+    let mut by_cut_id: HashMap<u16, Option<u32>> = HashMap::new();
+    for id in ids {
+        let only = by_cut_id.entry(id as u16).or_insert(Some(id));
+        *only = only.filter(|other| *other == id);
+    }
+    by_cut_id
 }
 
 /// The stand-in for a method that no list declares.

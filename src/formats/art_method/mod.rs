@@ -20,6 +20,7 @@ pub(crate) mod call_stack;
 mod declarations;
 mod open;
 mod open_blocks;
+mod open_stream;
 mod prescan;
 pub(crate) mod records;
 

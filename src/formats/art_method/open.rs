@@ -7,12 +7,10 @@ use std::ops::Range;
 use super::body::{FixedBody, Segment};
 use super::declarations::{Declarations, unknown_method};
 use super::open_blocks::{OpenedBlocks, open_always_on, open_blocks};
+use super::open_stream::{read_stream, stream_layout};
 use super::prescan::{DeclaredIds, Prescan, prescan, separate_threads};
 use super::{Body, Counts, Error, Header, MethodTrace, TracedThread, Tracer};
-use crate::art::{
-    ClockMode, DataHeader, KeySection, MAGIC, Packet, PacketForm, RecordLayout, always_on_form, next_packet,
-    parse_method_line,
-};
+use crate::art::{ClockMode, DataHeader, KeySection, MAGIC, PacketForm, RecordLayout, always_on_form};
 use crate::clock::Clock;
 
 /// See [`MethodTrace::parse`].
@@ -318,9 +316,13 @@ fn open_fixed<'a>(
     match layout {
         None => declared
             .damage(data_at + 16, format!("no runtime writes records of {} bytes", header.record_size)),
-        Some(_) if header.streaming => read_stream(declared, bytes, from, &mut body),
+        Some(layout) if header.streaming => {
+            body.layout = stream_layout(declared, bytes, from, layout);
+            read_stream(declared, bytes, from, &mut body);
+        }
         Some(_) => find_records(declared, bytes, from, &mut body),
     }
+    declared.bind_cut_ids();
     // A streaming file names its clock in the summary at the end.
     let clock_key = declared.key("clock").and_then(ClockMode::from_key);
     let clock = choose_clock(declared, clock_key, body.layout);
@@ -363,57 +365,6 @@ fn find_records(declared: &mut Declarations<'_>, bytes: &[u8], from: usize, body
     if !left.is_multiple_of(size) {
         let rest = left % size;
         declared.damage(end, format!("the last record is cut: {rest} of its {size} bytes are there"));
-    }
-}
-
-/// Reads a streaming file: takes its declarations, and finds the segments of records between them.
-fn read_stream<'a>(declared: &mut Declarations<'a>, bytes: &'a [u8], from: usize, body: &mut FixedBody) {
-    let mut at = from;
-    let mut summary = None;
-    let mut binds = Vec::new();
-    while let Some(next) = next_packet(&bytes[at..], body.layout) {
-        let Some((packet, len)) = declared.readable(next, at, bytes.len() - at) else { break };
-        match packet {
-            Packet::Records(_) => {
-                body.segments.push(Segment { range: at..at + len, binds: std::mem::take(&mut binds) });
-            }
-            Packet::Method(line) => match parse_method_line(line) {
-                Some(method) => declared.add_method(method),
-                None => declared.damage(at, "a method's declaration has no id, class and name"),
-            },
-            Packet::Thread(id, name) => {
-                let name = String::from_utf8_lossy(name);
-                let known = declared.latest.get(&u32::from(id)).copied();
-                if known.is_none_or(|n| declared.threads[n as usize].name != name) {
-                    let index = declared.add_thread(u32::from(id), name);
-                    if known.is_some() {
-                        binds.push((id, index));
-                    }
-                }
-            }
-            Packet::Summary(text) => {
-                let text_at = at + len - text.len();
-                summary = Some((text, text_at));
-                at += len;
-                break;
-            }
-        }
-        at += len;
-    }
-    match summary.map(|(text, text_at)| (KeySection::parse(text), text_at)) {
-        Some((Some(text), text_at)) => {
-            declared.take_text(text, text_at, false);
-            if at < bytes.len() {
-                declared
-                    .damage(at, format!("{} bytes follow the summary and are not read", bytes.len() - at));
-            }
-        }
-        Some((None, text_at)) => declared.damage(text_at, "the summary does not begin with *version"),
-        None => declared.damage(
-            at,
-            "no summary at the end: the app was killed or the file was cut while tracing, so later calls may \
-             be missing, and clock and pid are not stated",
-        ),
     }
 }
 

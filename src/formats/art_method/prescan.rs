@@ -282,9 +282,8 @@ pub(super) fn separate_threads(
         let mut successors = shared.successors.into_iter();
         for offset in offsets {
             let next = successors.next().unwrap_or_else(|| {
-                let id = u32::from(shared.id);
                 threads.push(TracedThread {
-                    id,
+                    id: threads[shared.first].id,
                     name: "".into(),
                     declared: false,
                     reused_id: true,
@@ -323,7 +322,7 @@ fn shared_ids(threads: &[TracedThread<'_>], scan: &Prescan) -> Vec<SharedId> {
     }
     let mut shared = Vec::new();
     for (first, thread) in threads.iter().enumerate().take(scan.by_thread.len()) {
-        let Ok(id) = u16::try_from(thread.id) else { continue };
+        let id = thread.id as u16;
         let mut successors = successors.remove(&thread.id).unwrap_or_default();
         // A streaming file declares threads between the records: those threads have their records already.
         successors.retain(|index| scan.by_thread.get(*index as usize).is_none_or(|scan| scan.records == 0));

@@ -310,7 +310,9 @@ impl<S: RecordSink> RecordVisitor for SinkVisitor<'_, S> {
         // The compiler makes one copy of the loop for each layout and clock, so that the loop itself never
         // asks for them.
         match self.clock {
-            _ if SIZE == RecordLayout::Dual.size() => self.take(records, decode, ClockMode::Dual),
+            ClockMode::Dual if SIZE == RecordLayout::Dual.size() => {
+                self.take(records, decode, ClockMode::Dual)
+            }
             ClockMode::Wall => self.take(records, decode, ClockMode::Wall),
             _ => self.take(records, decode, ClockMode::ThreadCpu),
         }

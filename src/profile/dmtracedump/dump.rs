@@ -249,6 +249,8 @@ pub(super) fn write_records(trace: &MethodTrace<'_>, clock: usize, out: &mut imp
     writeln!(out, "Trace (threadID action usecs class.method signature):")?;
     let names: Vec<_> =
         trace.methods().iter().map(|m| (signature(&m.signature, &m.file, m.line), m)).collect();
+    // The old tool prints ids as records have them.
+    let id_bits = if trace.has_fixed_records() { u32::from(u16::MAX) } else { u32::MAX };
     // The old tool begins at depth 2, because a thread's first two exits may leave the methods that started
     // the trace.
     let mut depths = vec![2i64; trace.threads().len()];
@@ -263,7 +265,7 @@ pub(super) fn write_records(trace: &MethodTrace<'_>, clock: usize, out: &mut imp
         let note = if *depth < 0 { '-' } else { ' ' };
         let dots = usize::try_from(*depth).unwrap_or(0).min(MAX_DOTS);
         let time = if clock == CPU { record.cpu } else { record.wall };
-        let thread = trace.threads()[record.thread as usize].id;
+        let thread = trace.threads()[record.thread as usize].id & id_bits;
         let time = time.unwrap_or(0) / 1_000;
         write!(out, "{thread:2} {action}  {time:8}{note}{:.<dots$}", "")?;
         if *depth > MAX_DOTS as i64 {

@@ -8,7 +8,9 @@ use super::kernel_evidence::{KernelEvidence, ThreadActivity};
 use super::method_evidence::{MethodEvidence, NamedEdge};
 use super::placement::MergeOptions;
 use super::reason::{ComparedAmount, NoPlace, PlaceBasis, PlaceFit, Trial};
-use super::residuals::{self, Residuals, WINDOW_NS, geometric_mean};
+use super::residuals::{self, Residuals, WINDOW_NS, correct, geometric_mean};
+use super::running_fit::{self, MIN_RATIO, PlaceOfRecords, RunningFit};
+use super::runtime_clock::{RuntimeClock, runtime_clock};
 use crate::clock::{Clock, Timestamp};
 use crate::ids::Tid;
 use crate::statistics::median;
@@ -36,6 +38,8 @@ const MAX_SAMPLED_PER_THREAD: usize = 2_048;
 const MIN_RATIO_TO_RUNNER_UP: f64 = 3.0;
 /// If a candidate has a residual up to this, ns, no further candidates are looked for.
 const GOOD_RESIDUAL_NS: f64 = 30_000.0;
+/// ART's markers of starts say something if together they are at most one part in so many of the recordings.
+const MAX_CHANCE_OF_START: u64 = 100;
 /// A candidate with a larger residual than this, ns, is refused.
 pub const MAX_RESIDUAL_NS: f64 = 500_000.0;
 
@@ -54,6 +58,14 @@ pub struct Candidate {
     /// Geometric mean of the residuals, ns; `None` where there is nothing to compare, or where the residuals
     /// are as small at places that are certainly wrong.
     pub residual_ns: Option<f64>,
+    /// The records of the trace, compared with the threads' times on a CPU.
+    pub running: RunningFit,
+    /// Some of the trace lies between the first and the last event of the recordings.
+    is_in_recording: bool,
+    /// A marker of ART lies around the begin of the trace: all threads were suspended for it.
+    starts_in_marker: bool,
+    /// The map comes from snapshots of this clock; otherwise markers alone led to the place.
+    pub is_from_snapshots: bool,
     /// Both files hold something to compare, but not at the same time.
     contradicted: bool,
     /// Nothing proves this place: markers come so often that they would fit as well anywhere, or another
@@ -100,14 +112,14 @@ pub fn candidates(
         }
     }
     let mut tried: Vec<_> =
-        places.into_iter().map(|(clock, segments)| evidence.candidate(clock, segments)).collect();
+        places.into_iter().map(|(clock, segments)| evidence.candidate(clock, segments, true)).collect();
     let fits_well = |c: &Candidate| c.residual_ns.is_some_and(|ns| ns <= GOOD_RESIDUAL_NS);
     if options.offset_ns.is_none() && !tried.iter().any(fits_well) {
         // No clock's snapshots give a place that fits well, so markers and methods are compared at every
         // offset.
         let found = most_frequent_offset(&evidence.threads, &evidence.candidate_tids, evidence.kernel);
         let clock = |map: &ClockMap| evidence.roughly(map, reference, options);
-        tried.extend(found.and_then(|map| Some(evidence.candidate(clock(&map)?, vec![map]))));
+        tried.extend(found.and_then(|map| Some(evidence.candidate(clock(&map)?, vec![map], false))));
     }
     trials.extend(tried.iter().map(Candidate::trial));
     (tried, untried)
@@ -126,6 +138,7 @@ pub fn choose(
     untried: &[Clock],
     same: u64,
     options: &MergeOptions,
+    runtime: RuntimeClock,
     trials: &mut Vec<Trial>,
 ) -> Result<ChosenPlace, NoPlace> {
     if options.offset_ns.is_some() || options.clock.is_some() {
@@ -135,21 +148,78 @@ pub fn choose(
         return best.map(|candidate| ChosenPlace { candidate, basis }).ok_or(NoPlace::NoSnapshot);
     }
     candidates.sort_by(|a, b| a.order().total_cmp(&b.order()));
-    let mut rest = candidates.into_iter();
-    let mut best = rest.next().ok_or(NoPlace::NoCandidate)?;
-    let others: Vec<Candidate> = rest.filter(|c| c.distance(&best) > same).collect();
-    let as_good = |c: &&Candidate| best.residual_ns.is_none_or(|ns| c.order() < ns * MIN_RATIO_TO_RUNNER_UP);
+    reject_by_running(&mut candidates);
+    match choose_by_residuals(&candidates, untried, same, trials) {
+        Ok((index, is_doubtful, basis)) => {
+            let mut candidate = candidates.swap_remove(index);
+            candidate.doubtful |= is_doubtful;
+            Ok(ChosenPlace { candidate, basis })
+        }
+        Err(why) => choose_by_runtime(candidates, untried, runtime).ok_or(why),
+    }
+}
+
+/// Leaves out the places at which clearly more records lie where their threads did not run than at the best one.
+fn reject_by_running(candidates: &mut Vec<Candidate>) {
+    let rate = |c: &Candidate| c.running.here.miss_rate();
+    let proven = candidates.iter().filter(|c| c.running.proves());
+    let Some(best) = proven.min_by(|a, b| rate(a).total_cmp(&rate(b))) else { return };
+    let limit = rate(best) * MIN_RATIO;
+    let keep: Vec<bool> = candidates
+        .iter()
+        .map(|c| c.distance(best) <= AMBIGUITY_NS || (c.running.is_compared() && rate(c) < limit))
+        .collect();
+    let mut keep = keep.into_iter();
+    candidates.retain(|_| keep.next().unwrap_or(true));
+}
+
+/// The place by the clock that the runtime's source names, unless records contradict it; or the only place
+/// that records prove.
+fn choose_by_runtime(
+    candidates: Vec<Candidate>,
+    untried: &[Clock],
+    runtime: RuntimeClock,
+) -> Option<ChosenPlace> {
+    let is_only_one = candidates.len() == 1;
+    let is_believed = runtime.is_certain || untried.is_empty();
+    let is_possible = |c: &Candidate| {
+        let is_runtimes = c.clock == runtime.clock && c.is_from_snapshots;
+        let is_contradicted = c.contradicted || c.running.contradicts();
+        let fits = c.running.agrees() || (is_believed && c.is_in_recording && !is_contradicted);
+        (is_runtimes && fits) || (is_only_one && c.running.proves())
+    };
+    let candidate = candidates.into_iter().find(is_possible)?;
+    let basis = if candidate.running.proves() {
+        let compared = candidate.compared();
+        let has_clock = candidate.clock != Clock::Unknown;
+        PlaceBasis::Fits { has_clock, compared, residual_ns: candidate.residual_ns, runner_up: None }
+    } else {
+        PlaceBasis::RuntimeClock { clock: candidate.clock, compared: candidate.compared() }
+    };
+    Some(ChosenPlace { candidate, basis })
+}
+
+/// The index of the candidate whose residuals are clearly smallest, whether it is doubtful, and why it is
+/// chosen. `candidates` are sorted by their residuals.
+fn choose_by_residuals(
+    candidates: &[Candidate],
+    untried: &[Clock],
+    same: u64,
+    trials: &mut Vec<Trial>,
+) -> Result<(usize, bool, PlaceBasis), NoPlace> {
+    let (best, rest) = candidates.split_first().ok_or(NoPlace::NoCandidate)?;
+    let others: Vec<&Candidate> = rest.iter().filter(|c| c.distance(best) > same).collect();
+    let as_good = |c: &&&Candidate| best.residual_ns.is_none_or(|ns| c.order() < ns * MIN_RATIO_TO_RUNNER_UP);
     // A candidate that is as good and near is reported; one that is as good and far away must not be decided
     // by chance.
-    let doubt = others.iter().filter(as_good).max_by_key(|c| c.distance(&best));
+    let doubt = others.iter().filter(as_good).max_by_key(|c| c.distance(best));
     let near = doubt.filter(|c| {
-        c.distance(&best) <= AMBIGUITY_NS && best.residual_ns.is_none_or(|ns| ns <= MAX_RESIDUAL_NS)
+        c.distance(best) <= AMBIGUITY_NS && best.residual_ns.is_none_or(|ns| ns <= MAX_RESIDUAL_NS)
     });
     if let Some(other) = near {
-        let distance_ns = other.distance(&best);
+        let distance_ns = other.distance(best);
         let basis = PlaceBasis::NearTie { clock: best.clock, other: other.clock, distance_ns };
-        best.doubtful = true;
-        return Ok(ChosenPlace { candidate: best, basis });
+        return Ok((0, true, basis));
     }
     match (best.residual_ns, others.first()) {
         (Some(residual_ns), _) if residual_ns > MAX_RESIDUAL_NS => Err(NoPlace::Apart { residual_ns }),
@@ -159,16 +229,18 @@ pub fn choose(
             let basis = PlaceBasis::Fits {
                 has_clock: best.clock != Clock::Unknown,
                 compared: best.compared(),
-                residual_ns,
+                residual_ns: Some(residual_ns),
                 runner_up: second.map(|second| ((second.order() / residual_ns) as u64, second.clock)),
             };
-            Ok(ChosenPlace { candidate: best, basis })
+            Ok((0, false, basis))
         }
+        // The records decide, with the runtime's clock.
+        (None, None) if best.running.is_compared() => Err(NoPlace::Contradicted(best.clock)),
         (None, None) if best.contradicted => Err(NoPlace::Contradicted(best.clock)),
         (None, None) if !untried.is_empty() => Err(NoPlace::BothPossible(best.clock, untried[0])),
         (None, None) => {
             trials.push(Trial::NothingToCompare);
-            Ok(ChosenPlace { candidate: best, basis: PlaceBasis::OnlyClock })
+            Ok((0, false, PlaceBasis::OnlyClock))
         }
     }
 }
@@ -180,11 +252,14 @@ impl Candidate {
         self.residual_ns.unwrap_or(10.0 * WINDOW_NS as f64)
     }
 
-    fn compared(&self) -> ComparedAmount {
+    /// The amounts of evidence that were compared at this place.
+    pub fn compared(&self) -> ComparedAmount {
         let fits = || self.fits.iter().flatten();
         ComparedAmount {
             markers: fits().map(|fit| fit.pairs.len()).sum(),
-            gaps: fits().map(|fit| fit.cpu_time.len()).sum(),
+            gaps: fits().map(|fit| fit.cpu_time.len().max(fit.switches.len() / 2)).sum(),
+            starts_in_marker: self.starts_in_marker,
+            records: self.running.here,
         }
     }
 
@@ -219,7 +294,7 @@ impl Evidence<'_, '_> {
         options.clock.is_none_or(|given| given == clock).then_some(clock)
     }
 
-    fn candidate(&self, clock: Clock, segments: Vec<ClockMap>) -> Candidate {
+    fn candidate(&self, clock: Clock, segments: Vec<ClockMap>, is_from_snapshots: bool) -> Candidate {
         let mean = |fit: &Residuals| geometric_mean(&fit.medians).unwrap_or(f64::MAX);
         let best = |thread| {
             let fits = self.fits(thread, &segments).into_iter();
@@ -230,16 +305,58 @@ impl Evidence<'_, '_> {
         let begins =
             segments.first().map_or(Timestamp::MIN, |m| m.map(Timestamp(self.trace.header().start_ns())));
         // ART reads the start time while all threads are suspended, and writes a marker around that stretch.
-        items.extend(
-            self.kernel.art_starts.iter().map(|(from, to)| distance(begins, *from, *to)).reduce(f64::min),
-        );
+        let from_start = self.kernel.art_starts.iter().map(|(from, to)| distance(begins, *from, *to));
+        let from_start = from_start.reduce(f64::min).filter(|_| self.is_start_rare());
+        items.extend(from_start);
         let residual_ns = geometric_mean(&items);
         let contradicted = residual_ns.is_none() && self.threads.iter().any(|t| t.edges.len() >= 16);
         let doubtful = residual_ns.is_some() && !self.fits_only_here(&segments);
         let residual_ns = residual_ns.filter(|_| !doubtful);
         let last = self.threads.iter().map(|t| t.last).max().unwrap_or_default();
         let ends = segments.last().map_or(Timestamp::MIN, |m| m.map(last));
-        Candidate { clock, segments, begins, ends, fits, residual_ns, contradicted, doubtful }
+        let running = self.running_fit(&segments, &fits);
+        Candidate {
+            clock,
+            segments,
+            begins,
+            ends,
+            running,
+            is_in_recording: self.is_within(begins, 0),
+            starts_in_marker: from_start.is_some_and(|ns| ns < GOOD_RESIDUAL_NS),
+            is_from_snapshots,
+            fits,
+            residual_ns,
+            contradicted,
+            doubtful,
+        }
+    }
+
+    /// Whether a trace that lies anywhere in the recordings hardly begins in one of ART's markers by chance.
+    fn is_start_rare(&self) -> bool {
+        let near = 2 * GOOD_RESIDUAL_NS as u64;
+        let marked: u64 = self.kernel.art_starts.iter().map(|(from, to)| to.since(*from) + near).sum();
+        marked.saturating_mul(MAX_CHANCE_OF_START) <= self.kernel.last.since(self.kernel.first)
+    }
+
+    /// Compares the trace's records with the times that the threads had a CPU, here and at places that are
+    /// certainly wrong. Where the trace's clock may drift, the place is corrected first.
+    fn running_fit(&self, segments: &[ClockMap], fits: &[Option<Residuals>]) -> RunningFit {
+        let changes: Vec<&[u64]> =
+            fits.iter().map(|fit| fit.as_ref().map_or(&[][..], |fit| &fit.changes)).collect();
+        let corrected = (!runtime_clock(self.trace).is_certain).then(|| {
+            let pairs = residuals::pairs_to_correct_by(fits);
+            correct(segments.to_vec(), &pairs).0
+        });
+        let segments = corrected.as_deref().unwrap_or(segments);
+        let sample: Vec<MethodEvidence> =
+            self.threads.iter().map(|t| t.sample(MAX_SAMPLED_PER_THREAD)).collect();
+        let count = |threads: &[MethodEvidence], moved| {
+            running_fit::count(self, threads, &PlaceOfRecords { segments, changes: &changes, moved })
+        };
+        let elsewhere = CONTROL_OFFSETS_NS.map(|moved| count(&sample, moved).0);
+        let best = elsewhere.into_iter().min_by(|a, b| a.miss_rate().total_cmp(&b.miss_rate()));
+        let (here, are_samples) = count(&self.threads, 0);
+        RunningFit { here, elsewhere: best.unwrap_or_default(), are_samples }
     }
 
     /// Whether the residuals at this place are clearly smaller than at places that are certainly wrong.
@@ -385,15 +502,28 @@ mod tests {
             begins: Timestamp(begins),
             ends: Timestamp(begins + 1_000_000),
             fits: Vec::new(),
+            running: RunningFit::default(),
+            is_in_recording: true,
+            starts_in_marker: false,
+            is_from_snapshots: true,
             residual_ns,
             contradicted: false,
             doubtful: false,
         }
     }
 
+    const UNKNOWN_RUNTIME: RuntimeClock = RuntimeClock { clock: Clock::Unknown, is_certain: false };
+
     /// The clock of the choice, whether it is doubtful, and the reason.
     fn chosen(candidates: Vec<Candidate>) -> Result<(Clock, bool, PlaceBasis), NoPlace> {
-        let found = choose(candidates, &[], START_RESOLUTION_NS, &MergeOptions::default(), &mut Vec::new());
+        let found = choose(
+            candidates,
+            &[],
+            START_RESOLUTION_NS,
+            &MergeOptions::default(),
+            UNKNOWN_RUNTIME,
+            &mut Vec::new(),
+        );
         found.map(|choice| (choice.candidate.clock, choice.candidate.doubtful, choice.basis))
     }
 

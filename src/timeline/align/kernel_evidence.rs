@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::clock::Timestamp;
 use crate::formats::{Event, EventType, ThreadInfo};
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::markers::Marker;
 
 /// The limit on the switches and markers that are kept over all recordings, 16 bytes each: 128 MiB.
@@ -48,9 +48,12 @@ pub struct ThreadActivity {
     /// Begins and ends of the thread's slices.
     pub marks: Vec<SliceEdge>,
     /// Switches onto (`true`) and off a CPU, until [`ThreadActivity::finish`].
-    switches: Vec<(Timestamp, bool)>,
+    switches: Vec<(Timestamp, Cpu, bool)>,
     /// Stretches on a CPU: begin, end, and how long all stretches before it are together, ns.
     on_cpu: Vec<(Timestamp, Timestamp, u64)>,
+    /// Stretches in which the thread came onto a CPU or left it at an unknown time, because the switch is not
+    /// recorded. Some kernels leave out switches of an idle CPU.
+    unknown: Vec<(Timestamp, Timestamp)>,
 }
 
 /// The begin or the end of a slice.
@@ -108,7 +111,7 @@ impl KernelEvidence {
             self.entries += 1;
             let activity = self.activity(tid, event.ts);
             if room {
-                activity.switches.push((event.ts, on));
+                activity.switches.push((event.ts, event.cpu, on));
             }
             if let Some(name) = event.text(kind, comm) {
                 activity.add_comm(name);
@@ -202,7 +205,7 @@ impl KernelEvidence {
             self.names.iter().filter(|(name, _)| name.starts_with(b"Mutator threads suspended for Start"));
         let starts: HashSet<u32> = start.map(|(_, number)| *number).collect();
         for activity in self.threads.values_mut() {
-            activity.finish();
+            activity.finish(self.first, self.last);
             let mut open = None;
             for mark in activity.marks.iter().filter(|m| starts.contains(&m.name)) {
                 match (mark.begin, open.take()) {
@@ -215,6 +218,20 @@ impl KernelEvidence {
     }
 }
 
+/// The kernel's name of the thread that takes ART's samples.
+const SAMPLER_COMM: &[u8] = b"Sampling Profil";
+
+impl KernelEvidence {
+    /// The thread of this process that takes ART's samples of calls (`Debug.startMethodTracingSampling`).
+    pub fn sampler(&self, pid: Option<Pid>) -> Option<&ThreadActivity> {
+        let is_sampler = |activity: &&ThreadActivity| {
+            activity.comms.iter().any(|comm| comm == SAMPLER_COMM)
+                && (pid.is_none() || activity.tgid.is_none() || activity.tgid == pid)
+        };
+        self.threads.values().find(is_sampler)
+    }
+}
+
 impl ThreadActivity {
     fn add_comm(&mut self, name: &[u8]) {
         if !self.comms.iter().any(|c| c == name) && self.comms.len() < 16 {
@@ -222,7 +239,9 @@ impl ThreadActivity {
         }
     }
 
-    fn finish(&mut self) {
+    /// `first` and `last` are the times of the first and the last event of all recordings: a thread whose first
+    /// switch is off a CPU ran from the first event on, and one that was not switched off ran until the last.
+    fn finish(&mut self, first: Timestamp, last: Timestamp) {
         self.marks.sort_by_key(|m| m.ts);
         let mut open = Vec::new();
         for mark in &mut self.marks {
@@ -233,21 +252,57 @@ impl ThreadActivity {
             }
         }
         self.switches.sort_by_key(|s| s.0);
-        let mut since = None;
-        let mut sum = 0;
-        for (ts, on) in std::mem::take(&mut self.switches) {
+        // By CPU: the clocks of two CPUs may be so far apart that a thread seems to be on both.
+        let mut since: FxHashMap<Cpu, Timestamp> = FxHashMap::default();
+        if let Some((_, cpu, false)) = self.switches.first() {
+            since.insert(*cpu, first);
+        }
+        if let Some((_, cpu, true)) = self.switches.last() {
+            self.switches.push((last, *cpu, false));
+        }
+        let mut before = first;
+        for (ts, cpu, on) in std::mem::take(&mut self.switches) {
             if on {
-                since = Some(ts);
-            } else if let Some(from) = since.take() {
-                self.on_cpu.push((from, ts, sum));
-                sum += ts - from;
+                let lost_off = since.insert(cpu, ts);
+                self.unknown.extend(lost_off.map(|from| (from, ts)));
+            } else if let Some(from) = since.remove(&cpu) {
+                self.on_cpu.push((from, ts, 0));
+            } else {
+                self.unknown.push((before, ts));
             }
+            before = ts;
+        }
+        self.unknown.sort_unstable();
+        self.on_cpu.sort_unstable();
+        let mut sum = 0;
+        for (from, to, before) in &mut self.on_cpu {
+            *before = sum;
+            sum += to.since(*from);
         }
     }
 
     /// Whether the recordings hold a time that the thread was on a CPU.
     pub fn has_switches(&self) -> bool {
         !self.on_cpu.is_empty()
+    }
+
+    /// Whether a switch of the thread is missing between `from` and `to`.
+    fn is_unknown(&self, from: Timestamp, to: Timestamp) -> bool {
+        let after = self.unknown.partition_point(|(_, until)| *until <= from);
+        self.unknown.get(after).is_some_and(|(since, _)| *since < to)
+    }
+
+    /// The distance of `ts` from the nearest time on a CPU, ns: 0 within one. `None` where no context switch
+    /// tells it.
+    pub fn distance_from_cpu(&self, ts: Timestamp) -> Option<u64> {
+        if self.is_unknown(ts, ts + 1) {
+            return None;
+        }
+        let after = self.on_cpu.partition_point(|(from, ..)| *from <= ts);
+        let before = after.checked_sub(1).and_then(|n| self.on_cpu.get(n));
+        let since_end = before.map(|(_, to, _)| ts.since(*to));
+        let until_begin = self.on_cpu.get(after).map(|(from, ..)| from.since(ts));
+        since_end.into_iter().chain(until_begin).min()
     }
 
     /// The longest stretch off the CPU (begin, end) that begins and ends between `from` and `to`; all in
@@ -273,7 +328,8 @@ impl ThreadActivity {
     pub fn on_cpu(&self, from: Timestamp, to: Timestamp) -> Option<u64> {
         let first = self.on_cpu.first()?.0;
         let last = self.on_cpu.last()?.1;
-        (from >= first && to <= last && from <= to).then(|| self.on_cpu_until(to) - self.on_cpu_until(from))
+        let is_known = from >= first && to <= last && from <= to && !self.is_unknown(from, to);
+        is_known.then(|| self.on_cpu_until(to) - self.on_cpu_until(from))
     }
 }
 
@@ -288,9 +344,9 @@ impl ThreadActivity {
     pub fn with_cpu_times(stretches: &[(u64, u64)]) -> ThreadActivity {
         let mut activity = ThreadActivity::default();
         for (on, off) in stretches {
-            activity.switches.extend([(Timestamp(*on), true), (Timestamp(*off), false)]);
+            activity.switches.extend([(Timestamp(*on), Cpu(0), true), (Timestamp(*off), Cpu(0), false)]);
         }
-        activity.finish();
+        activity.finish(Timestamp::MIN, Timestamp::MIN);
         activity
     }
 }

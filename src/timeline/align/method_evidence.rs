@@ -13,14 +13,19 @@ use crate::progress::Pass;
 const MAX_ENTRIES: usize = 1 << 20;
 /// Stretches with less time off the CPU than this, ns, are not kept.
 const MIN_OFF_CPU_NS: u64 = 100_000;
+/// Of records closer together than this, ns, one is kept to be compared with the thread's times on a CPU.
+const RECORD_SPACING_NS: u64 = 200_000;
 
 /// The evidence from one thread of a method trace.
 #[derive(Debug, Clone, Default)]
 pub struct MethodEvidence {
     /// Enters and exits of methods that have a marker's name, in order.
     pub edges: Vec<NamedEdge>,
-    /// Stretches between two records in which the thread was off the CPU for at least 100 µs.
+    /// Stretches between two records in which the thread was, or may have been, off the CPU for at least
+    /// 100 µs.
     pub gaps: Vec<OffCpuGap>,
+    /// Records at least 200 µs apart, and those at both ends of the gaps: the thread was on a CPU then.
+    pub running: Vec<RecordTime>,
     /// For each record at which the clock was set back: the record's number, and by how much, ns.
     pub backward: Vec<(u64, u64)>,
     /// How many records the thread has.
@@ -36,8 +41,26 @@ impl MethodEvidence {
     pub fn sample(&self, most: usize) -> MethodEvidence {
         let edges = self.edges.iter().take(most).copied().collect();
         let gaps = self.gaps.iter().take(most).copied().collect();
-        MethodEvidence { edges, gaps, backward: self.backward.clone(), ..*self }
+        let every = self.running.len().div_ceil(most).max(1);
+        let running = self.running.iter().step_by(every).copied().collect();
+        MethodEvidence { edges, gaps, running, backward: self.backward.clone(), ..*self }
     }
+
+    /// Keeps the time of a record, in the order of records.
+    fn keep_time(&mut self, at: RecordTime) {
+        if self.running.last() != Some(&at) && self.running.len() < MAX_ENTRIES {
+            self.running.push(at);
+        }
+    }
+}
+
+/// The time of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordTime {
+    /// The number of the record among the thread's records.
+    pub record: u64,
+    /// The record's time, in the trace's clock.
+    pub x: Timestamp,
 }
 
 /// An enter or exit of a method that has a marker's name.
@@ -53,7 +76,8 @@ pub struct NamedEdge {
     pub begin: bool,
 }
 
-/// A stretch between two records in which the thread was off the CPU for at least 100 µs.
+/// A stretch between two records in which the thread was off the CPU for at least 100 µs; in a trace without
+/// thread-CPU times, any stretch as long.
 #[derive(Debug, Clone, Copy)]
 pub struct OffCpuGap {
     /// The number of the record that ends the stretch, among the thread's records.
@@ -62,8 +86,8 @@ pub struct OffCpuGap {
     pub from: Timestamp,
     /// When the stretch ends, in the trace's clock.
     pub to: Timestamp,
-    /// CPU time that the thread spent in the stretch, ns.
-    pub cpu: u64,
+    /// CPU time that the thread spent in the stretch, ns, where the trace has it.
+    pub cpu: Option<u64>,
 }
 
 /// A step back by more than this, ns, shows that the clock was set. Otherwise the records of one thread
@@ -124,13 +148,17 @@ pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<
         if let Some((from, cpu_before)) = previous {
             if x + CLOCK_SET_BACK_NS < from {
                 thread.backward.push((thread.records, from - x));
-            } else if let (Some(cpu), Some(cpu_before)) = (record.cpu, cpu_before)
-                && let cpu = cpu.saturating_sub(cpu_before)
-                && x.since(from) >= cpu.saturating_add(MIN_OFF_CPU_NS)
+            } else if let cpu = record.cpu.zip(cpu_before).map(|(cpu, before)| cpu.saturating_sub(before))
+                && x.since(from) >= cpu.unwrap_or(0).saturating_add(MIN_OFF_CPU_NS)
                 && thread.gaps.len() < MAX_ENTRIES
             {
                 thread.gaps.push(OffCpuGap { record: thread.records, from, to: x, cpu });
+                thread.keep_time(RecordTime { record: thread.records - 1, x: from });
+                thread.keep_time(RecordTime { record: thread.records, x });
             }
+        }
+        if thread.running.last().is_none_or(|kept| x.since(kept.x) >= RECORD_SPACING_NS) {
+            thread.keep_time(RecordTime { record: thread.records, x });
         }
         let name = names.get(record.method as usize).copied().unwrap_or(UNKNOWN_NAME);
         if name != UNKNOWN_NAME && thread.edges.len() < MAX_ENTRIES {
@@ -191,7 +219,7 @@ mod tests {
         // The trace starts at 1,000 µs; `draw` has no marker.
         assert_eq!(edges, [(0, 1_010_000, 4, true), (3, 1_590_000, 4, false)]);
         let gaps: Vec<_> = threads[0].gaps.iter().map(|g| (g.record, g.from.0, g.to.0, g.cpu)).collect();
-        assert_eq!(gaps, [(2, 1_020_000, 1_560_000, 40_000)]);
+        assert_eq!(gaps, [(2, 1_020_000, 1_560_000, Some(40_000))]);
         assert_eq!((threads[0].records, threads[0].first.0, threads[0].last.0), (4, 1_010_000, 1_590_000));
         assert_eq!((threads[1].records, threads[1].edges.len()), (1, 1));
     }

@@ -13,10 +13,13 @@ pub(super) mod clock_map;
 mod identity;
 pub(super) mod kernel_evidence;
 pub(super) mod method_evidence;
+mod place_error;
 pub(super) mod placement;
 pub(super) mod reason;
 mod residuals;
+mod running_fit;
 pub(super) mod running_times;
+mod runtime_clock;
 pub(super) mod sample_evidence;
 mod sample_offset;
 pub(super) mod sample_place;
@@ -25,13 +28,15 @@ use self::candidates::{ChosenPlace, MAX_RESIDUAL_NS, START_RESOLUTION_NS, candid
 use self::clock_map::{ClockMap, ReferenceClock};
 use self::identity::Evidence;
 use self::kernel_evidence::KernelEvidence;
+use self::place_error::PlaceFacts;
 use self::placement::{Finding, MergeOptions, Placement};
 use self::reason::{NoPlace, NoSamplePlace, PlaceBasis, Trial};
-use self::residuals::{MatchedPair, Residuals, correct};
+use self::residuals::{MIN_MARKER_PAIRS, correct, pairs_to_correct_by};
+use self::runtime_clock::runtime_clock;
 use super::summary::Verdict;
 use crate::art::ClockMode;
 use crate::clock::{Clock, Timestamp};
-use crate::formats::art_method::{MethodTrace, Tracer, YEAR_2001_NS};
+use crate::formats::art_method::{MethodTrace, Tracer};
 use crate::statistics::median;
 
 /// A method trace or samples could not be placed.
@@ -90,16 +95,18 @@ fn joined(trials: &[Trial]) -> String {
     trials.iter().map(Trial::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The least number of enters and exits matched with markers that suffices to correct and to prove a place.
-const MIN_MARKER_PAIRS: usize = 8;
+/// A place that is farther off than this, ns, is not proven.
+const MAX_PROVEN_ERROR_NS: u64 = 100_000;
+/// A recording whose clock is the kernel's trace clock is related to others by times that are printed in µs and
+/// read from a file: their error, ns.
+const TRACE_CLOCK_ERROR_NS: u64 = 10_000;
 /// The farthest before or after a recording that a trace may begin, ns. The unit of a trace's times, ticks or
 /// ns, is chosen so that the trace begins within this distance.
 const MAX_UNIT_DISTANCE_NS: u64 = 60_000_000_000;
 
-/// The clock of a trace's start: by the format where it decides that, else by the size of the number alone.
+/// The clock of a trace's start by its runtime's source.
 pub fn usual_clock(trace: &MethodTrace<'_>) -> Clock {
-    let guess = if trace.header().start_ns() > YEAR_2001_NS { Clock::Realtime } else { Clock::Monotonic };
-    trace.header().start_clock.unwrap_or(guess)
+    runtime_clock(trace).clock
 }
 
 /// Places `trace` on the timeline: by comparing the trace with the recordings, or, where there is no
@@ -125,8 +132,11 @@ pub fn align(
     // The readings of a snapshot may be apart by as much as `took` ns, so each of two candidates may be
     // off by as much.
     let same = START_RESOLUTION_NS + 2 * reference.snapshots.list.iter().map(|s| s.took).max().unwrap_or(0);
-    match choose(candidates, &untried, same, options, &mut trials) {
-        Ok(choice) => Ok(settle(&evidence, choice, trials)),
+    let is_system_clock =
+        matches!(reference.clock, Clock::Boottime | Clock::Monotonic | Clock::MonotonicRaw | Clock::Realtime);
+    let relation_ns = same + if is_system_clock { 0 } else { TRACE_CLOCK_ERROR_NS };
+    match choose(candidates, &untried, same, options, runtime_clock(trace), &mut trials) {
+        Ok(choice) => Ok(settle(&evidence, choice, relation_ns, trials)),
         Err(why) => Err(AlignError::Unplaced { name: name.to_owned(), why, trials }),
     }
 }
@@ -162,21 +172,35 @@ fn without_recording(
 
 /// Makes the placement of the chosen candidate: corrects its clock maps by the matched pairs, and decides
 /// which kernel thread each thread of the trace is.
-fn settle(evidence: &Evidence<'_, '_>, choice: ChosenPlace, trials: Vec<Trial>) -> Placement {
+fn settle(
+    evidence: &Evidence<'_, '_>,
+    choice: ChosenPlace,
+    relation_ns: u64,
+    trials: Vec<Trial>,
+) -> Placement {
     let ChosenPlace { candidate, basis } = choice;
-    let all = |which: fn(&Residuals) -> &[MatchedPair]| -> Vec<MatchedPair> {
-        candidate.fits.iter().flatten().flat_map(|f| which(f).iter().copied()).collect()
-    };
-    let mut pairs = all(|fit| &fit.pairs);
-    let by_markers = pairs.len() >= MIN_MARKER_PAIRS;
-    if !by_markers {
-        pairs = all(|fit| &fit.switches);
-    }
-    if candidate.doubtful {
+    let compared = candidate.compared();
+    let by_markers =
+        candidate.fits.iter().flatten().map(|fit| fit.pairs.len()).sum::<usize>() >= MIN_MARKER_PAIRS;
+    let runtime = runtime_clock(evidence.trace);
+    let mut pairs = pairs_to_correct_by(&candidate.fits);
+    // A clock that is certain is corrected only where the records do not lie where their threads ran. Samples
+    // are not taken while their thread runs: what lies between two of them bounds nothing.
+    let is_exact = runtime.is_certain && runtime.clock == candidate.clock && candidate.is_from_snapshots;
+    if candidate.doubtful || candidate.running.are_samples || (is_exact && candidate.running.agrees()) {
         pairs.clear();
     }
-    pairs.sort_by_key(|p| (p.segment, p.at));
-    let (segments, corrected) = correct(candidate.segments, &pairs);
+    let (segments, corrected) = correct(candidate.segments.clone(), &pairs);
+    let start = Timestamp(evidence.trace.header().start_ns());
+    let last = evidence.threads.iter().map(|thread| thread.last).max().unwrap_or(start);
+    let error_ns = PlaceFacts {
+        relation_ns: candidate.is_from_snapshots.then_some(relation_ns),
+        is_exact,
+        is_corrected: segments != candidate.segments,
+        pairs: &corrected,
+        length_ns: last.since(start),
+    }
+    .error_ns();
     let identities = identity::decide(evidence, &segments);
     let middle = |pair: &[ClockMap]| ClockMap::between(&pair[0], &pair[1]);
     let guess = |thread: usize| {
@@ -188,7 +212,7 @@ fn settle(evidence: &Evidence<'_, '_>, choice: ChosenPlace, trials: Vec<Trial>) 
     let changes = candidate.fits.into_iter().enumerate();
     let changes = changes.map(|(thread, fit)| fit.map_or_else(|| guess(thread), |f| f.changes)).collect();
     let mut placement = Placement {
-        start: Timestamp(evidence.trace.header().start_ns()),
+        start,
         segments,
         changes,
         identities,
@@ -209,14 +233,26 @@ fn settle(evidence: &Evidence<'_, '_>, choice: ChosenPlace, trials: Vec<Trial>) 
     let finding = &mut placement.finding;
     finding.median = median(residuals.iter().copied());
     finding.p99 = p99;
-    finding.verdict = match (finding.median, candidate.residual_ns) {
-        _ if candidate.doubtful && candidate.residual_ns.is_none() => Verdict::Assumed,
-        _ if candidate.doubtful => Verdict::Consistent,
-        (Some(ns), _) if ns <= 100_000 && by_markers => Verdict::Proven,
-        (Some(ns), _) if ns <= 50_000 && residuals.len() >= 32 => Verdict::Proven,
-        (_, Some(ns)) if ns <= MAX_RESIDUAL_NS => Verdict::Consistent,
-        _ => Verdict::Assumed,
+    let is_close = |limit: u64| finding.median.is_some_and(|ns| ns <= limit);
+    let coincides = !candidate.doubtful
+        && if by_markers { is_close(100_000) } else { residuals.len() >= 32 && is_close(50_000) };
+    let fits = candidate.residual_ns.is_some_and(|ns| ns <= MAX_RESIDUAL_NS) || candidate.running.agrees();
+    let is_proven = coincides || candidate.running.proves() || (compared.starts_in_marker && fits);
+    if evidence.trace.header().clock == ClockMode::ThreadCpu {
+        finding.verdict = Verdict::Assumed;
+        finding.basis = PlaceBasis::OnlyStart(finding.clock);
+        return placement;
+    }
+    finding.verdict = if compared.is_nothing() || candidate.running.contradicts() {
+        Verdict::Assumed
+    } else if is_proven && error_ns.is_some_and(|ns| ns <= MAX_PROVEN_ERROR_NS) {
+        Verdict::Proven
+    } else if is_proven || fits {
+        Verdict::Consistent
+    } else {
+        Verdict::Assumed
     };
+    finding.error_ns = error_ns.filter(|_| finding.verdict != Verdict::Assumed);
     placement
 }
 

@@ -81,6 +81,9 @@ pub struct Finding {
     pub verdict: Verdict,
     /// Why this place was chosen.
     pub basis: PlaceBasis,
+    /// The offset may be wrong by at most this, ns, with the confidence of the verdict. `None` where the place is
+    /// assumed, and for samples that a clock places.
+    pub error_ns: Option<u64>,
     /// Median of the residuals, ns.
     pub median: Option<u64>,
     /// 99th percentile of the residuals, ns.
@@ -95,6 +98,7 @@ impl Default for Finding {
             clock: Clock::Unknown,
             verdict: Verdict::Assumed,
             basis: PlaceBasis::NotPlaced,
+            error_ns: None,
             median: None,
             p99: None,
             trials: Vec::new(),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use super::sample_offset::InsideCount;
 use crate::clock::{Clock, Timestamp};
 
 /// Why an input lies where it does on the timeline. Displayed and serialized as a sentence for people.
@@ -67,10 +68,19 @@ pub enum PlaceBasis {
         has_clock: bool,
         /// How much was compared.
         compared: ComparedAmount,
-        /// Geometric mean of the residuals, ns.
-        residual_ns: f64,
+        /// Geometric mean of the residuals, ns; `None` where only records were compared.
+        residual_ns: Option<f64>,
         /// How many times better it fits than the next place, and the clock of that.
         runner_up: Option<(u64, Clock)>,
+    },
+    /// A trace without wall time: its start has a place by this clock, and its records have none.
+    OnlyStart(Clock),
+    /// The clock that the runtime's source names. The contents do not contradict it, and do not prove it.
+    RuntimeClock {
+        /// The clock.
+        clock: Clock,
+        /// How much was compared.
+        compared: ComparedAmount,
     },
     /// Samples lie where their threads had a CPU.
     SamplesFit {
@@ -85,18 +95,41 @@ pub enum PlaceBasis {
     OnlyClock,
 }
 
-/// How much of a method trace was compared with recordings.
+/// How much of a method trace was compared with recordings. Displayed as a list of what there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ComparedAmount {
     /// Enters and exits that have a marker.
     pub markers: usize,
     /// Stretches off the CPU.
     pub gaps: usize,
+    /// The trace begins within ART's marker of the suspension for its begin.
+    pub starts_in_marker: bool,
+    /// Records, and those among them that lie where their thread had a CPU.
+    pub records: InsideCount,
+}
+
+impl ComparedAmount {
+    /// Whether nothing was compared.
+    pub fn is_nothing(&self) -> bool {
+        self.markers == 0 && self.gaps == 0 && !self.starts_in_marker && self.records.compared == 0
+    }
 }
 
 impl fmt::Display for ComparedAmount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} markers and {} stretches off the CPU", self.markers, self.gaps)
+        let InsideCount { compared, inside } = self.records;
+        let parts = [
+            (self.markers > 0).then(|| format!("{} markers", self.markers)),
+            (self.gaps > 0).then(|| format!("{} stretches off the CPU", self.gaps)),
+            self.starts_in_marker.then(|| "ART's marker of the start".to_owned()),
+            (compared > 0)
+                .then(|| format!("{inside} of {compared} records lie where their thread had a CPU")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() {
+            return f.write_str("nothing to compare");
+        }
+        f.write_str(&parts.join(", "))
     }
 }
 
@@ -180,11 +213,22 @@ impl fmt::Display for PlaceBasis {
             }
             PlaceBasis::Fits { has_clock, compared, residual_ns, runner_up } => {
                 let fits = if *has_clock { "it fits" } else { "markers coincide most often here" };
-                write!(f, "{fits}: {compared}, typically {:.1} µs apart", residual_ns / 1e3)?;
+                write!(f, "{fits}: {compared}")?;
+                if let Some(ns) = residual_ns {
+                    write!(f, "; typically {:.1} µs apart", ns / 1e3)?;
+                }
                 match runner_up {
                     Some((times, clock)) => write!(f, ", {times} times better than {clock}"),
                     None => Ok(()),
                 }
+            }
+            PlaceBasis::OnlyStart(clock) => write!(
+                f,
+                "{clock} gives its start; its records have no wall time, and lie at the CPU time of their thread since \
+                 the start: right in order and length, and not in place"
+            ),
+            PlaceBasis::RuntimeClock { clock, compared } => {
+                write!(f, "{clock} is the clock of its runtime, and nothing contradicts it: {compared}")
             }
             PlaceBasis::SamplesFit { has_clock: true, inside } => write!(f, "it fits: {inside}"),
             PlaceBasis::SamplesFit { has_clock: false, inside } => {
@@ -276,7 +320,7 @@ impl fmt::Display for Trial {
                 write!(f, "{clock}: begins at {begins} ns, but the recording is from {first} to {last}")
             }
             Trial::Place { clock, begins, fit, compared } => {
-                write!(f, "{clock}: begins at {begins} ns: {fit} over {compared}")
+                write!(f, "{clock}: begins at {begins} ns: {fit}; {compared}")
             }
             Trial::NothingToCompare => f.write_str("no markers of traced methods, no CPU times to compare"),
             Trial::SamplesOutside(clock) => {

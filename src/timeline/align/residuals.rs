@@ -46,6 +46,23 @@ pub struct Residuals {
     pub changes: Vec<u64>,
 }
 
+/// The least number of enters and exits matched with markers that suffices to correct and to prove a place.
+pub const MIN_MARKER_PAIRS: usize = 8;
+
+/// The pairs that correct a place, in order of time: those of markers, or of switches where there are few
+/// markers.
+pub fn pairs_to_correct_by(fits: &[Option<Residuals>]) -> Vec<MatchedPair> {
+    let all = |which: fn(&Residuals) -> &[MatchedPair]| -> Vec<MatchedPair> {
+        fits.iter().flatten().flat_map(|fit| which(fit).iter().copied()).collect()
+    };
+    let mut pairs = all(|fit| &fit.pairs);
+    if pairs.len() < MIN_MARKER_PAIRS {
+        pairs = all(|fit| &fit.switches);
+    }
+    pairs.sort_by_key(|pair| (pair.segment, pair.at));
+    pairs
+}
+
 /// The geometric mean, which suits values that differ by powers of ten; `None` for no values.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().map(|v| v.ln()).sum();
@@ -114,8 +131,8 @@ pub fn compare(
         let from = time(gap.record - 1, gap.from);
         let to = time(gap.record, gap.to);
         let moved = [from, to].map(|at| at.saturating_add_signed(drift.now));
-        if let Some(on_cpu) = activity.on_cpu(moved[0], moved[1]) {
-            residuals.cpu_time.push(on_cpu.abs_diff(gap.cpu));
+        if let Some((cpu, on_cpu)) = gap.cpu.zip(activity.on_cpu(moved[0], moved[1])) {
+            residuals.cpu_time.push(on_cpu.abs_diff(cpu));
         }
         if let Some((off, on)) = off_cpu_switches(gap, activity, moved) {
             let before = off.wrapping_since(from);
@@ -223,12 +240,13 @@ fn change(
     };
     let off_cpu = |gap: &OffCpuGap, map: &ClockMap| {
         let on_cpu = activity.on_cpu(map.map(gap.from), map.map(gap.to));
-        on_cpu.map_or(WINDOW_NS, |ns| (ns.abs_diff(gap.cpu) as i64).min(WINDOW_NS))
+        let apart = |(cpu, on_cpu): (u64, u64)| (cpu.abs_diff(on_cpu) as i64).min(WINDOW_NS);
+        gap.cpu.zip(on_cpu).map_or(WINDOW_NS, apart)
     };
     let gain = |cost: [Option<i64>; 2]| Some(cost[0]? - cost[1]?);
     let by_markers =
         thread.edges.iter().filter_map(|e| Some((e.record, e.record, gain(segments.map(|m| marker(e, m)))?)));
-    let gaps = thread.gaps.iter().filter(|_| activity.has_switches());
+    let gaps = thread.gaps.iter().filter(|gap| gap.cpu.is_some() && activity.has_switches());
     // Records between two gaps have nothing to compare: they go with the gap before them.
     let mut ended = since_record;
     let by_gaps = gaps.filter_map(|gap| {
@@ -366,7 +384,8 @@ mod tests {
     fn a_stretch_off_the_cpu_is_paired_with_its_switches() {
         // On the CPU from 0 to 1 ms and from 3 to 5 ms.
         let activity = ThreadActivity::with_cpu_times(&[(0, 1_000_000), (3_000_000, 5_000_000)]);
-        let gap = OffCpuGap { record: 1, from: Timestamp(990_000), to: Timestamp(3_010_000), cpu: 25_000 };
+        let gap =
+            OffCpuGap { record: 1, from: Timestamp(990_000), to: Timestamp(3_010_000), cpu: Some(25_000) };
         let thread = MethodEvidence { gaps: vec![gap], records: 2, ..MethodEvidence::default() };
         let residuals = compare(&thread, &activity, &[ClockMap::offset(0)], WHOLE_RECORDING);
         // On the CPU during the gap: 10 µs before and 10 µs after the switches by the kernel's events, 25

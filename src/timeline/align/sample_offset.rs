@@ -45,6 +45,12 @@ pub struct InsideCount {
 }
 
 impl InsideCount {
+    /// Adds the counts of other samples.
+    pub fn add(&mut self, other: InsideCount) {
+        self.compared += other.compared;
+        self.inside += other.inside;
+    }
+
     /// The share of samples that lie elsewhere. It is the higher the fewer samples there are, so that a few
     /// samples that fit by chance prove nothing.
     pub fn miss_rate(&self) -> f64 {

@@ -301,7 +301,15 @@ impl SampleComparison<'_> {
             _ => Verdict::Assumed,
         };
         let median = median(distances.iter().copied());
-        let finding = Finding { clock: place.clock, verdict, basis, median, p99, trials: Vec::new() };
+        let finding = Finding {
+            clock: place.clock,
+            verdict,
+            basis,
+            error_ns: place.within_ns,
+            median,
+            p99,
+            trials: Vec::new(),
+        };
         SamplePlacement { map: place.map, finding }
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use support::art_always_on::{self, Stream};
 use support::art_blocks::{self, Blocks, Writer};
-use support::art_writer::{Action, ArtTrace, Method, Record};
+use support::art_writer::{Action, ArtTrace, Method, Record, SingleClockStream};
 use support::damage::check_damaged_copies;
 use support::files::Files;
 use support::scenario::{Era, Scenario};
@@ -165,11 +165,13 @@ fn one_of_each_kind(dir: &Path) -> Vec<(String, Vec<u8>, LegalEnds)> {
     let calls = app_calls();
     let blocks =
         |streaming, wall, cpu, writer| art_blocks::to_bytes(&calls, Blocks { streaming, wall, cpu, writer });
+    let of_one_clock = SingleClockStream { is_wall: true, has_filler: true, ended: true };
     let second = Writer::Second { nanos: true, split: 50 };
     let third = Writer::Third { frequency: 24_576_000, real: 24_576_000 };
     for (name, bytes) in [
         ("v3.trace", calls.to_bytes()),
         ("v3s.trace", calls.to_streaming_bytes(true)),
+        ("v2s.trace", calls.to_single_clock_stream(of_one_clock)),
         ("v4.trace", blocks(false, true, false, second)),
         ("v4s.trace", blocks(true, true, false, third)),
         ("v5.trace", blocks(false, true, true, third)),

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use serde_json::Value;
+use tracebridge::formats::art_method::MethodTrace;
 
 use support::art_blocks::{self, Blocks, Writer};
-use support::art_writer::{Action, ArtTrace, Method, Record};
+use support::art_writer::{Action, ArtTrace, Method, Record, SingleClockStream};
 use support::files::Files;
 use support::{Ran, tracebridge};
 
@@ -89,6 +90,10 @@ fn one_trace_in_every_encoding_gives_the_same_profile() {
         ("v3".to_owned(), (true, true), trace.to_bytes()),
         ("f3".into(), (true, true), trace.to_streaming_bytes(true)),
     ];
+    for (is_wall, has_filler) in [(true, true), (true, false), (false, true), (false, false)] {
+        let form = SingleClockStream { is_wall, has_filler, ended: true };
+        encodings.push((format!("{form:?}"), (is_wall, !is_wall), trace.to_single_clock_stream(form)));
+    }
     for writer in [
         Writer::First { block: 100 },
         Writer::First { block: 3 },
@@ -113,7 +118,7 @@ fn one_trace_in_every_encoding_gives_the_same_profile() {
             }
         }
     }
-    assert_eq!(encodings.len(), 38);
+    assert_eq!(encodings.len(), 42);
     for (name, (wall, cpu), bytes) in encodings {
         let path = files.write("t.trace", &bytes);
         let value = json(&path, &[]);
@@ -351,6 +356,62 @@ fn damage_is_counted_and_reported_with_exit_status_3() {
     let out = profile(&killed, &[]);
     assert_eq!(out.status.code(), Some(3));
     assert!(out.stderr.contains("no summary at the end"));
+}
+
+#[test]
+fn a_cut_stream_of_one_clock_keeps_all_records_before_the_cut_with_and_without_filler() {
+    for has_filler in [true, false] {
+        let bytes =
+            sample().to_single_clock_stream(SingleClockStream { is_wall: true, has_filler, ended: false });
+        let whole = MethodTrace::parse(&bytes).unwrap();
+        let records: Vec<_> = whole.records().collect();
+        assert_eq!(records.len(), sample().records.len(), "filler: {has_filler}");
+        // The first record and its declarations decide the size of a record.
+        let first_end = bytes.len() - bytes.len() / 2;
+        for cut in first_end..bytes.len() {
+            let part = MethodTrace::parse(&bytes[..cut]).unwrap();
+            let read: Vec<_> = part.records().collect();
+            assert!(records.starts_with(&read) && !read.is_empty(), "filler: {has_filler}, cut at {cut}");
+        }
+    }
+}
+
+/// ART cut the ids in records to 16 bits before May 2023; the list of threads had the whole ids.
+#[test]
+fn records_of_cut_thread_ids_belong_to_the_listed_thread_with_the_same_16_bits() {
+    let with_ids = |bytes: Vec<u8>, listed: &str| {
+        let at = bytes.windows(9).position(|text| text == b"*methods\n").unwrap();
+        let threads = bytes.windows(9).position(|text| text == b"*threads\n").unwrap() + 9;
+        [&bytes[..threads], listed.as_bytes(), &bytes[at..]].concat()
+    };
+    let mut trace = sample();
+    for record in trace.records.iter_mut() {
+        record.thread += 4_463;
+    }
+    let read = |listed: &str| {
+        let bytes = with_ids(trace.to_bytes(), listed);
+        let trace = MethodTrace::parse(&bytes).unwrap();
+        let threads = trace.threads().iter().filter(|thread| thread.records > 0);
+        let threads: Vec<_> = threads.map(|thread| (thread.id, thread.name.to_string())).collect();
+        (threads, trace.report().irregular.len())
+    };
+    let (threads, irregular) = read("70000\tmain\n70001\tworker\n");
+    assert_eq!(threads, [(70_000, "main".to_owned()), (70_001, "worker".to_owned())]);
+    let (ambiguous, messages) = read("70000\tmain\n70001\tworker\n135536\tother\n");
+    assert_eq!(ambiguous, [(70_001, "worker".to_owned()), (4_464, String::new())]);
+    assert!(messages > irregular, "the ambiguous id is reported");
+
+    trace.threads = vec![(4_464, "main".into()), (4_465, "worker".into())];
+    let stream = trace.to_streaming_bytes(true);
+    let head = stream.windows(9).position(|text| text == b"*version\n").unwrap();
+    let summary = with_ids(stream[head..].to_vec(), "70000\tmain\n70001\tworker\n");
+    let mut stream = stream[..head].to_vec();
+    let length = stream.len() - 4;
+    stream[length..].copy_from_slice(&(summary.len() as u32).to_le_bytes());
+    stream.extend(summary);
+    let trace = MethodTrace::parse(&stream).unwrap();
+    let ids: Vec<_> = trace.threads().iter().map(|thread| (thread.id, thread.records > 0)).collect();
+    assert_eq!(ids, [(70_000, true), (70_001, true)]);
 }
 
 #[test]

@@ -8,6 +8,22 @@ use std::fmt::Write as _;
 const MAGIC: u32 = 0x574f_4c53;
 /// With both clocks: u16 thread, u32 method and action, u32 thread-CPU µs, u32 wall µs.
 const RECORD_SIZE: u16 = 14;
+/// With one clock, as the header states it.
+const SINGLE_RECORD_SIZE: u16 = 10;
+/// The bytes that ART 11 and 12 write behind each record of a streaming file with one clock: a part of an
+/// address that their buffer had there.
+const FILLER: [u8; 4] = [0xdb, 0x7f, 0, 0];
+
+/// A streaming file with one clock.
+#[derive(Debug, Clone, Copy)]
+pub struct SingleClockStream {
+    /// The records have wall time; otherwise they have thread-CPU time.
+    pub is_wall: bool,
+    /// Records have 4 bytes more than the header states, as ART 11 and 12 write them.
+    pub has_filler: bool,
+    /// The file has the summary at its end.
+    pub ended: bool,
+}
 /// Where the records begin, counted from the magic.
 const DATA_OFFSET: usize = 32;
 
@@ -97,8 +113,29 @@ impl ArtTrace {
     /// The file as a runtime writes it when streaming: records, with each thread and method declared before
     /// its first use, and the summary at the end; without it (`ended` is false) as a killed app leaves it.
     pub fn to_streaming_bytes(&self, ended: bool) -> Vec<u8> {
+        self.stream(0xf3, ended.then_some("dual"), |out, record| self.record(out, record))
+    }
+
+    /// A streaming file whose records have one of the times.
+    pub fn to_single_clock_stream(&self, form: SingleClockStream) -> Vec<u8> {
+        let clock = if form.is_wall { "wall" } else { "thread-cpu" };
+        self.stream(0xf2, form.ended.then_some(clock), |out, record| {
+            self.record(out, record);
+            let time = if form.is_wall { record.wall_us } else { record.cpu_us };
+            out.truncate(out.len() - 8);
+            out.extend(time.to_le_bytes());
+            out.extend(form.has_filler.then_some(FILLER).into_iter().flatten());
+        })
+    }
+
+    fn stream(
+        &self,
+        version: u16,
+        clock_of_summary: Option<&str>,
+        write_record: impl Fn(&mut Vec<u8>, &Record),
+    ) -> Vec<u8> {
         let mut out = Vec::new();
-        self.header(&mut out, 0xf3);
+        self.header(&mut out, version);
         let mut threads_seen = vec![false; usize::from(u16::MAX) + 1];
         let mut methods_seen = vec![false; self.methods.len()];
         for record in &self.records {
@@ -116,10 +153,10 @@ impl ArtTrace {
                 out.extend((name.len() as u16).to_le_bytes());
                 out.extend(name.as_bytes());
             }
-            self.record(&mut out, record);
+            write_record(&mut out, record);
         }
-        if ended {
-            let summary = self.summary(false);
+        if let Some(clock) = clock_of_summary {
+            let summary = self.summary(false).replace("clock=dual", &format!("clock={clock}"));
             out.extend([0, 0, 3]);
             out.extend((summary.len() as u32).to_le_bytes());
             out.extend(summary.as_bytes());
@@ -159,7 +196,8 @@ impl ArtTrace {
         out.extend(version.to_le_bytes());
         out.extend((DATA_OFFSET as u16).to_le_bytes());
         out.extend(self.start_us.to_le_bytes());
-        out.extend(RECORD_SIZE.to_le_bytes());
+        let record_size = if version == 0xf2 { SINGLE_RECORD_SIZE } else { RECORD_SIZE };
+        out.extend(record_size.to_le_bytes());
         out.resize(start + DATA_OFFSET, 0);
     }
 

@@ -51,14 +51,31 @@ struct BracketedReading {
 impl BracketedReading {
     /// Reads a clock several times and returns the shortest attempt.
     fn shortest(read_clock: impl Fn() -> u64) -> BracketedReading {
-        let once = || {
-            let before = posix_ns(ClockId::CLOCK_MONOTONIC);
-            let value = read_clock();
-            let took_ns = posix_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(before);
-            BracketedReading { value, monotonic_ns: before + took_ns / 2, took_ns }
-        };
+        let once = || BracketedReading::once(&read_clock);
         (1..READ_ATTEMPTS)
             .fold(once(), |best, _| Some(once()).filter(|b| b.took_ns < best.took_ns).unwrap_or(best))
+    }
+
+    fn once(read_clock: impl FnOnce() -> u64) -> BracketedReading {
+        let before = posix_ns(ClockId::CLOCK_MONOTONIC);
+        let value = read_clock();
+        let took_ns = posix_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(before);
+        BracketedReading { value, monotonic_ns: before + took_ns / 2, took_ns }
+    }
+
+    /// Reads the ftrace clock several times and returns the shortest attempt; `None` under a trace clock that
+    /// does not count time. Reading it means opening a file, which takes some ten µs.
+    fn of_ftrace(tracefs: &Tracefs) -> Option<BracketedReading> {
+        let once = || {
+            let mut read = None;
+            let bracket = BracketedReading::once(|| {
+                read = now_ts(tracefs);
+                0
+            });
+            // The kernel cuts the time to µs: half of one is its mean.
+            read.map(|ts| BracketedReading { value: ts.0 + 500, ..bracket })
+        };
+        (0..READ_ATTEMPTS).filter_map(|_| once()).min_by_key(|reading| reading.took_ns)
     }
 
     /// The clock's value at another moment of CLOCK_MONOTONIC. The moment is a few µs away, and in that time
@@ -87,11 +104,7 @@ pub(crate) fn snapshot(tracefs: &Tracefs) -> Snapshot {
     let realtime = clock(ClockId::CLOCK_REALTIME);
     let monotonic_raw = clock(ClockId::CLOCK_MONOTONIC_RAW);
     let boottime = clock(ClockId::CLOCK_BOOTTIME);
-    // The ftrace clock is read last: reading it means opening a file, and its resolution is only 1 µs.
-    let ftrace = now_ts(tracefs).map(|ts| {
-        let late = posix_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(monotonic);
-        ts.saturating_sub(late).0
-    });
+    let ftrace = BracketedReading::of_ftrace(tracefs).map(|reading| reading.value_at(monotonic));
     Snapshot {
         realtime,
         monotonic,
