@@ -24,6 +24,7 @@ mod recording;
 mod ring;
 mod ring_programs;
 mod samples;
+mod simpleperf;
 mod steps;
 mod text;
 mod tracefs_fixture;
