@@ -2,6 +2,8 @@
 
 #[path = "../shared/capture.rs"]
 mod capture;
+#[path = "../shared/shown_samples.rs"]
+mod shown_samples;
 
 mod atrace;
 mod c_programs;

@@ -2,17 +2,14 @@
 //! it prints of them itself.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use support::scenario::Random;
-use support::simpleperf::{PrintedSample, as_simpleperf_writes, printed_samples, simpleperf};
+use support::simpleperf::{PrintedSample, printed_samples, simpleperf};
 use support::{Command, Ran, tempdir, tracebridge};
-use tracebridge::formats::input::Input;
-use tracebridge::formats::open;
-use tracebridge::formats::samples::{Sample, SampleReading, SampleSink, SampleTables};
 
 use crate::c_programs::{CTarget, root};
+use crate::shown_samples::{MANGLED, comparable, read};
 use crate::tracefs_fixture::machine;
 
 /// Number of recordings: TRACEBRIDGE_SIMPLEPERF_RECORDINGS, or else this one.
@@ -74,65 +71,6 @@ impl Bench {
     fn report(&self, options: &[&str], path: &Path) -> Ran {
         Command::new(&self.simpleperf).args(options).arg("-i").arg(path).run()
     }
-}
-
-#[derive(Default)]
-struct Shown(Vec<PrintedSample>);
-
-impl SampleSink for Shown {
-    fn sample(&mut self, tables: &SampleTables, sample: &Sample) -> io::Result<()> {
-        let frame = |frame: u32| {
-            let frame = &tables.frames[frame as usize];
-            let path = tables.modules[frame.module as usize].path.clone();
-            let name = as_simpleperf_writes(&frame.name);
-            // simpleperf calls a file that it does not know `unknown`.
-            if path.is_empty() {
-                (name.replace("[unknown]", "unknown"), "unknown".to_owned())
-            } else {
-                (name, path)
-            }
-        };
-        let mut stack: Vec<(String, String)> = tables.stacks.frames(sample.stack).map(frame).collect();
-        // simpleperf prints no caller in a file that it does not know.
-        let mut is_own = true;
-        stack.retain(|(_, file)| std::mem::take(&mut is_own) || file != "unknown");
-        self.0.push(PrintedSample {
-            event: tables.events[sample.event as usize].name.clone(),
-            time: sample.time.0,
-            tid: tables.threads[sample.thread as usize].tid.0,
-            period: sample.period,
-            stack,
-        });
-        Ok(())
-    }
-}
-
-/// The samples of a file, sorted, and the result of reading it.
-fn read(path: &Path) -> (Vec<PrintedSample>, SampleReading) {
-    let input = Input::open(path).unwrap();
-    let opened = open(&input).unwrap();
-    let mut shown = Shown::default();
-    let reading = opened.samples().unwrap().read(&mut shown).unwrap();
-    comparable(&mut shown.0);
-    assert!(reading.report.damage.is_empty(), "{:?}", reading.report.damage);
-    (shown.0, reading)
-}
-
-const MANGLED: &str = "a mangled name";
-
-/// Takes the times off the CPU from threads that had ended: the kernel gives all of them the number -1.
-/// Replaces names that come from mangled ones: the programs of others that a recording of the whole machine
-/// meets are of Rust too, whose names simpleperf writes in another way.
-fn comparable(samples: &mut [PrintedSample]) {
-    for sample in samples.iter_mut().filter(|sample| sample.tid < 0) {
-        sample.period = 0;
-    }
-    for (name, _) in samples.iter_mut().flat_map(|sample| &mut sample.stack) {
-        if name.contains("::") {
-            *name = MANGLED.to_owned();
-        }
-    }
-    samples.sort();
 }
 
 /// By event type, thread and function: samples and the sum of their periods.
