@@ -43,6 +43,13 @@ mod sample {
     pub(super) const EVENT_TYPE_ID: u32 = 5;
 }
 
+/// Field numbers of `ContextSwitch`.
+mod context_switch {
+    pub(super) const SWITCH_ON: u32 = 1;
+    pub(super) const TIME: u32 = 2;
+    pub(super) const THREAD_ID: u32 = 3;
+}
+
 /// The number of event types that are kept apart. Those behind them are taken for one.
 const MAX_EVENTS: u64 = 4096;
 
@@ -134,6 +141,23 @@ fn text(bytes: &[u8]) -> String {
 }
 
 impl<'a> SimpleperfReport<'a> {
+    /// Samples and context switches with their times, in the order of time. simpleperf writes some messages
+    /// of a recording of the whole machine behind later ones.
+    fn messages_in_time(&self) -> Vec<(u64, u32, &'a [u8])> {
+        let timed = |(number, value): (u32, WireValue<'a>)| {
+            let field = match number {
+                record::SAMPLE => sample::TIME,
+                record::CONTEXT_SWITCH => context_switch::TIME,
+                _ => return None,
+            };
+            let time = fields(value.bytes()).find(|(number, _)| *number == field);
+            Some((time.map_or(0, |(_, time)| time.number()), number, value.bytes()))
+        };
+        let mut timed: Vec<_> = messages(self.data).flat_map(fields).filter_map(timed).collect();
+        timed.sort_by_key(|(time, ..)| *time);
+        timed
+    }
+
     /// Opens a report from its bytes.
     ///
     /// # Errors
@@ -280,14 +304,11 @@ impl SampleRecording for SimpleperfReport<'_> {
         let events = (0..self.events.len().max(1)).map(|index| self.event(index));
         reader.collector.reading.tables.events = events.collect();
         let _pass = Pass::begin("reading samples", self.data.len() as u64);
-        for message in messages(self.data) {
+        for (_, number, message) in self.messages_in_time() {
             progress::advance(message.len() as u64 + 4);
-            for (number, value) in fields(message) {
-                match number {
-                    record::SAMPLE => reader.sample(value.bytes(), sink)?,
-                    record::CONTEXT_SWITCH => reader.context_switch(value.bytes(), sink)?,
-                    _ => {}
-                }
+            match number {
+                record::SAMPLE => reader.sample(message, sink)?,
+                _ => reader.context_switch(message, sink)?,
             }
         }
         let without_file = reader.without_file;
@@ -368,9 +389,9 @@ impl ReportReader<'_, '_> {
         let mut tid = Tid::default();
         for (number, value) in fields(message) {
             match number {
-                1 => begins = value.number() != 0,
-                2 => time = Timestamp(value.number()),
-                3 => tid = Tid(value.int32()),
+                context_switch::SWITCH_ON => begins = value.number() != 0,
+                context_switch::TIME => time = Timestamp(value.number()),
+                context_switch::THREAD_ID => tid = Tid(value.int32()),
                 _ => {}
             }
         }

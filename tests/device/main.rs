@@ -5,6 +5,8 @@
 
 #[path = "../shared/capture.rs"]
 mod capture;
+#[path = "../shared/shown_samples.rs"]
+mod shown_samples;
 
 mod adb;
 mod assistant;
@@ -21,6 +23,7 @@ mod locked;
 mod locked_doctor;
 mod locked_recording;
 mod locked_rules;
+mod peers;
 mod perfetto;
 mod real_art;
 mod recording;

@@ -2,6 +2,8 @@
 
 #[path = "../shared/capture.rs"]
 mod capture;
+#[path = "../shared/shown_samples.rs"]
+mod shown_samples;
 
 mod atrace;
 mod c_programs;
@@ -24,6 +26,7 @@ mod recording;
 mod ring;
 mod ring_programs;
 mod samples;
+mod simpleperf;
 mod steps;
 mod text;
 mod tracefs_fixture;

@@ -357,7 +357,9 @@ fn print_sample_counts(out: &mut dyn Write, samples: &SampleCounts) -> io::Resul
     let event = |event: &SampleEvent| {
         let rate = match event.rate {
             SampleRate::Hz(hz) => format!(", {hz} a second"),
-            SampleRate::Period(period) if event.is_time => format!(", one in {period} ns"),
+            SampleRate::Period(period) if event.is_time && !event.is_off_cpu => {
+                format!(", one in {period} ns")
+            }
             SampleRate::Period(period) => format!(", one in {period}"),
             SampleRate::Unknown => String::new(),
         };

@@ -27,7 +27,13 @@ const READ_ID: u64 = 1 << 2;
 const READ_GROUP: u64 = 1 << 3;
 const READ_LOST: u64 = 1 << 4;
 
+/// simpleperf's `INFINITE_SAMPLE_PERIOD`: the period of an event type of `--add-counter`, which is read with
+/// the samples of the others.
+const COUNTER_PERIOD: u64 = 1 << 62;
+
 const FLAG_INHERIT: u64 = 1 << 1;
+const FLAG_EXCLUDE_USER: u64 = 1 << 4;
+const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
 const FLAG_FREQ: u64 = 1 << 10;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
@@ -80,6 +86,8 @@ pub(super) struct Attribute {
     read_format: u64,
     flags: u64,
     clock_id: i32,
+    /// Bytes of the stack that a sample of a program copies.
+    stack_bytes: u32,
     /// The name that the file gives the event type; empty where it gives none.
     pub name: String,
     /// The ids by which records refer to the event type.
@@ -88,7 +96,9 @@ pub(super) struct Attribute {
 
 /// The size of the first version of the structure, bytes: `PERF_ATTR_SIZE_VER0`.
 pub(super) const MIN_ATTRIBUTE_BYTES: usize = 64;
-/// Where the number of the clock lies in the structure.
+/// Where the number of bytes lies in the structure that samples copy of a stack, and where the number of the
+/// clock.
+const STACK_BYTES_AT: usize = 88;
 const CLOCK_ID_AT: usize = 92;
 
 impl Attribute {
@@ -106,7 +116,7 @@ impl Attribute {
         let raw: [u8; 8] = *bytes.take(8)?.first_chunk()?;
         let raw = if is_big_endian { raw.map(u8::reverse_bits) } else { raw };
         let flags = u64::from_le_bytes(raw);
-        let clock_id = data.get(CLOCK_ID_AT..).and_then(|rest| Bytes::new(rest, is_big_endian).u32());
+        let number = |at| data.get(at..).and_then(|rest| Bytes::new(rest, is_big_endian).u32()).unwrap_or(0);
         Some(Attribute {
             kind,
             config,
@@ -114,7 +124,8 @@ impl Attribute {
             sample_type,
             read_format,
             flags,
-            clock_id: clock_id.unwrap_or(0) as i32,
+            clock_id: number(CLOCK_ID_AT) as i32,
+            stack_bytes: number(STACK_BYTES_AT),
             ..Attribute::default()
         })
     }
@@ -122,6 +133,15 @@ impl Attribute {
     /// Whether a list of names (`name,type,config`) means this event type.
     pub(super) fn is(&self, kind: u32, config: u64) -> bool {
         self.kind == kind && self.config == config
+    }
+
+    /// Ending of the name of an event type that is counted in the kernel alone, or in programs alone.
+    pub(super) fn modifier(&self) -> &'static str {
+        match (self.flags & FLAG_EXCLUDE_USER != 0, self.flags & FLAG_EXCLUDE_KERNEL != 0) {
+            (true, false) => ":k",
+            (false, true) => ":u",
+            _ => "",
+        }
     }
 
     /// Whether records other than samples end with the fields of `sample_id`.
@@ -162,12 +182,29 @@ impl Attribute {
             is_time: is_off_cpu || measures_time,
             rate: match self.rate {
                 0 => SampleRate::Unknown,
+                _ if self.is_added_counter() => SampleRate::Unknown,
                 hz if self.flags & FLAG_FREQ != 0 => SampleRate::Hz(hz),
                 period => SampleRate::Period(period),
             },
             name,
             ..SampleEvent::default()
         }
+    }
+
+    /// The event type is one of simpleperf's `--add-counter`: its count is read with the samples of the
+    /// others. A software event takes samples all the same, one for each event: the kernel looks at its
+    /// period only where samples do not state theirs (`perf_swevent_event`).
+    pub(super) fn is_added_counter(&self) -> bool {
+        self.reads_group() && self.flags & FLAG_FREQ == 0 && self.rate == COUNTER_PERIOD
+    }
+
+    /// The bytes behind the call chain of a sample hold a copy of its stack: those of a sample without one,
+    /// of a kernel thread or one whose stack was unwound while it was recorded, are few.
+    pub(super) fn copies_stack(&self, behind_chain: usize) -> bool {
+        // simpleperf copies this much where its buffer is nearly full.
+        const SHORTENED_BYTES: usize = 1 << 10;
+        let bytes = (self.stack_bytes as usize).min(SHORTENED_BYTES);
+        self.sample_type & sample_type::STACK_USER != 0 && bytes > 0 && behind_chain >= bytes
     }
 
     /// The period of samples that do not state one.

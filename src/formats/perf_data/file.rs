@@ -258,7 +258,7 @@ impl<'a> PerfFile<'a> {
             };
             for attribute in &mut self.attributes {
                 if attribute.name.is_empty() && attribute.is(kind as u32, config) {
-                    attribute.name = name.to_owned();
+                    attribute.name = format!("{name}{}", attribute.modifier());
                 }
             }
         }

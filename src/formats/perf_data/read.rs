@@ -65,7 +65,7 @@ pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result
         lost: LostCounts::default(),
         short: 0,
         compressed: 0,
-        without_frames: 0,
+        not_unwound: 0,
     };
     reader.collector.reading.tables = tables;
     let _pass = Pass::begin("reading samples", file.records.len() as u64);
@@ -162,7 +162,7 @@ struct PerfReader {
     /// Compressed records of a file that says it has none.
     compressed: u64,
     /// Samples that have the memory of the stack, and no frames from it.
-    without_frames: u64,
+    not_unwound: u64,
 }
 
 impl PerfReader {
@@ -251,8 +251,7 @@ impl PerfReader {
             self.short += 1;
             return Ok(());
         };
-        let copies_stacks = self.layouts.list[record.attribute].copies_stacks();
-        self.without_frames += u64::from(raw.chain.is_empty() && copies_stacks);
+        self.not_unwound += u64::from(raw.copies_stack);
         let thread = self.thread(raw.pid, raw.tid);
         let tables = &mut self.collector.reading.tables;
         let stack =
@@ -264,17 +263,20 @@ impl PerfReader {
         if self.layouts.list[record.attribute].states_off_cpu() {
             return self.collector.push(sample, sink);
         }
-        if let Some(counters) = self.layouts.list[record.attribute].counters(record.body)
-            && !self.resolver.is_simpleperf
-        {
-            let thread = self.layouts.list[record.attribute].counting_thread(raw.tid);
-            return self.counters(sample, thread, &counters, sink);
+        let layout = &self.layouts.list[record.attribute];
+        let Some(counters) = layout.counters(record.body) else {
+            return self.collector.take(sample, sink);
+        };
+        let thread = layout.counting_thread(raw.tid);
+        if self.resolver.is_simpleperf && !layout.is_added_counter() {
+            self.collector.take(sample, sink)?;
         }
-        self.collector.take(sample, sink)
+        self.counters(sample, thread, &counters, sink)
     }
 
     /// Takes a sample of a group of event types: it is one of each that has counted since the last one, as
-    /// for perf.
+    /// for perf. For simpleperf it is one of each added counter, and its own event type has the period that
+    /// the sample states.
     fn counters(
         &mut self,
         sample: Sample,
@@ -285,6 +287,9 @@ impl PerfReader {
         for (id, value) in counters {
             let before = self.counted.insert((*id, thread), *value).unwrap_or(0);
             let Some(event) = self.layouts.by_id.get(id) else { continue };
+            if self.resolver.is_simpleperf && !self.layouts.list[*event].is_added_counter() {
+                continue;
+            }
             let period = value.wrapping_sub(before);
             if period > 0 {
                 self.collector.take(Sample { event: *event as u32, period, ..sample }, sink)?;
@@ -487,11 +492,11 @@ impl PerfReader {
                  is taken that was running"
             ));
         }
-        if self.without_frames > 0 {
+        if self.not_unwound > 0 {
             report.notes.push(format!(
                 "{} samples hold the memory of their stack in place of its frames (--call-graph dwarf): it is \
-                 not unwound, and they have the function alone that was running",
-                self.without_frames
+                 not unwound, and the callers in their programs are missing",
+                self.not_unwound
             ));
         }
         Ok(reading)

@@ -295,6 +295,8 @@ pub(super) struct RawSample<'a> {
     pub period: u64,
     /// The stack's addresses of 8 bytes each, innermost first, with marks of the kernel between them.
     pub chain: &'a [u8],
+    /// The sample has the memory of its stack, which is not unwound.
+    pub copies_stack: bool,
 }
 
 /// The fields with which a sample begins, of 8 bytes each.
@@ -379,11 +381,6 @@ impl PerfRecordLayout {
         Some((bytes.u32()?, bytes.u32()?))
     }
 
-    /// Whether samples have the raw memory of a stack in place of its frames.
-    pub(super) fn copies_stacks(&self) -> bool {
-        self.attribute.sample_type & bit::STACK_USER != 0
-    }
-
     /// Whether samples state in their periods how long their threads did not run.
     pub(super) fn states_off_cpu(&self) -> bool {
         self.attribute.states_off_cpu()
@@ -397,6 +394,11 @@ impl PerfRecordLayout {
         }
         let before = SAMPLE_FIELDS.iter().chain(&[bit::PERIOD]).filter(|flag| kind & **flag != 0).count();
         self.attribute.counters(Bytes::new(body.get(8 * before..)?, self.is_big_endian))
+    }
+
+    /// The event type is one of simpleperf's `--add-counter`.
+    pub(super) fn is_added_counter(&self) -> bool {
+        self.attribute.is_added_counter()
     }
 
     /// A number by which the counters of the thread are told from those of others, where each thread has its
@@ -445,6 +447,7 @@ impl PerfRecordLayout {
             let frames = bytes.u64()?;
             sample.chain = bytes.take_u64_len(frames.checked_mul(8)?)?;
         }
+        sample.copies_stack = self.attribute.copies_stack(bytes.rest().len());
         Some(sample)
     }
 }

@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use support::{Command, Ran, run_in};
+use support::perf_writer::perf_data_with_added_counter;
+use support::{Command, Ran, run_in, run_line, tempdir};
 
 /// Two lines of a thread, and one of another.
 const FOLDED: &str = "main;run;read 30\nmain;run;parse 10\nRenderThread;draw 5\n";
@@ -153,4 +154,14 @@ fn symbols_that_cannot_be_used_are_an_error() {
     assert!(ran.stderr.contains("none of the files there is an ELF file"), "{ran}");
     let ran = run_in(dir.path(), &["profile", "a.folded", "--symbols", "missing"]).exited(1);
     assert!(ran.stderr.contains("--symbols missing: "), "{ran}");
+}
+
+#[test]
+fn an_added_counter_of_simpleperf_counts_with_the_samples_of_the_other_event_type() {
+    let dir = tempdir();
+    let data = perf_data_with_added_counter(&[(1_000, 700), (2_000, 700), (3_000, 1_500)]);
+    fs::write(dir.path().join("perf.data"), data).unwrap();
+    let info = run_line(dir.path(), "info perf.data").exited(0).stdout;
+    assert!(info.contains("3 samples: cpu-cycles, 1000 a second; 15000 events\n"), "{info}");
+    assert!(info.contains("2 samples: instructions; 1500 events\n"), "{info}");
 }

@@ -28,6 +28,7 @@ pub mod sample_report;
 pub mod scenario;
 pub mod schemas;
 pub mod screen_video;
+pub mod simpleperf;
 pub mod tables;
 mod wait;
 

@@ -53,3 +53,52 @@ pub fn perf_data(clock: i32, samples: &[(u64, u32, u32)]) -> Vec<u8> {
     out.extend(records);
     out
 }
+
+/// A file as `simpleperf record -e cpu-cycles --add-counter instructions` writes it: at each of these times,
+/// ns, a sample of the cycles with this count of instructions since the start. The added counter has a period
+/// of 2^62 and no samples.
+pub fn perf_data_with_added_counter(samples: &[(u64, u64)]) -> Vec<u8> {
+    const READ_FORMAT: u64 = 1 << 2 | 1 << 3;
+    const IDS: [u64; 2] = [11, 12];
+    const FREQUENCY: u64 = 1 << 10;
+    const ENTRY_BYTES: usize = ATTR_BYTES + 16;
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let mut records = Vec::new();
+    for (time, count) in samples {
+        // Address, thread, time, id, the group's number of counts, counts with their ids, and at its place
+        // the period.
+        let body = words(&[0x1000, 100 | 100 << 32, *time, IDS[0], 5_000, 2, 5_000, IDS[0], *count, IDS[1]]);
+        records.extend(RECORD_SAMPLE.to_le_bytes());
+        records.extend(2_u16.to_le_bytes());
+        records.extend((8 + body.len() as u16).to_le_bytes());
+        records.extend(body);
+    }
+    let [attrs_at, ids_at] = [HEAD_BYTES, HEAD_BYTES + 2 * ENTRY_BYTES];
+    let records_at = ids_at + 16;
+    let mut attrs = Vec::new();
+    for (number, (rate, flags)) in [(1_000, FREQUENCY), (1 << 62, 0)].into_iter().enumerate() {
+        let mut attr = 0_u32.to_le_bytes().to_vec();
+        attr.extend((ATTR_BYTES as u32).to_le_bytes());
+        let kind = 1 | 2 | 4 | 1 << 4 | 1 << 6 | 1 << 8;
+        attr.extend(words(&[number as u64, rate, kind, READ_FORMAT, flags | 1 << 18]));
+        attr.resize(ATTR_BYTES, 0);
+        attr.extend(words(&[(ids_at + 8 * number) as u64, 8]));
+        attrs.extend(attr);
+    }
+    // The only feature section is the command line, which names simpleperf.
+    const CMDLINE: u64 = 11;
+    let features_at = records_at + records.len();
+    let mut section = 1_u32.to_le_bytes().to_vec();
+    let text = b"simpleperf record\0";
+    section.extend((text.len() as u32).to_le_bytes());
+    section.extend(text);
+    let mut out = b"PERFILE2".to_vec();
+    out.extend(words(&[HEAD_BYTES as u64, ENTRY_BYTES as u64, attrs_at as u64, attrs.len() as u64]));
+    out.extend(words(&[records_at as u64, records.len() as u64, 0, 0, 1 << CMDLINE, 0, 0, 0]));
+    out.extend(attrs);
+    out.extend(words(&IDS));
+    out.extend(records);
+    out.extend(words(&[features_at as u64 + 16, section.len() as u64]));
+    out.extend(section);
+    out
+}
