@@ -25,7 +25,7 @@ const MAX_NAMED_ENDS: usize = 1 << 16;
 const MAX_KEPT_BYTES: usize = 256 << 20;
 
 /// A begin and an end.
-type Extent = (Timestamp, Timestamp);
+type PartExtent = (Timestamp, Timestamp);
 
 /// The spans of a thread.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ struct ThreadSpans {
     /// The slices that lie in no other one: their times together, ns, the begin of the first one, and the end
     /// of the last one.
     stages_ns: u64,
-    stages: Option<Extent>,
+    stages: Option<PartExtent>,
 }
 
 /// Adds up the spans within the measured part of a run.
@@ -195,7 +195,12 @@ impl RunMeter {
 
     /// Finds the part that is measured, its begin and its end, in a timeline that reaches from `all.0` to
     /// `all.1`.
-    fn choose_part(&self, tasks: &Tasks, all: Extent, period: Extent) -> (MeasuredPart, Option<Tid>, Extent) {
+    fn choose_part(
+        &self,
+        tasks: &Tasks,
+        all: PartExtent,
+        period: PartExtent,
+    ) -> (MeasuredPart, Option<Tid>, PartExtent) {
         let main = self.main_thread(tasks);
         let launch = self.run.launch.as_ref().map(|span| (MeasuredPart::Launch, (span.from, span.to)));
         let stages = main.and_then(|tid| self.threads.get(&tid)?.stages);
