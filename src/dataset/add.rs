@@ -11,7 +11,7 @@ use super::dataset_dir::{DatasetDir, LockedDataset, Part, day_of_file, make_pare
 use super::error::DatasetError;
 use super::open_parts::{OpenParts, RejectedInput};
 use super::rewrite::{KeptTag, add_tags, compact, copy_rows, private_copy};
-use super::trace::{Ingested, Refusal, TraceOptions, ingest};
+use super::trace::{Ingested, IngestedTrace, Refusal, TraceOptions, ingest};
 use crate::output_file::ScratchDir;
 use crate::tables::{PartFiles, TABLES, TableFile};
 use crate::workers::{Failure, InOrder, OrderedSink, run_parts, worker_count};
@@ -43,6 +43,8 @@ pub struct AddSummary {
     pub tagged: usize,
     /// Traces whose files were rejected.
     pub rejected: usize,
+    /// Added traces that miss data, damaged places aside.
+    pub lossy: usize,
     /// Parts that were published.
     pub parts: usize,
     /// Size of their files, bytes.
@@ -56,6 +58,8 @@ pub enum AddedEvent<'a> {
     Waits,
     /// The files of a trace are rejected for this reason, which names them.
     Rejected(&'a str),
+    /// An added trace misses data: the trace's files, and the line of the account.
+    Lost(&'a str, &'a str),
     /// A trace that the dataset has keeps the value of a tag that it has.
     KeepsTag(&'a KeptTag),
 }
@@ -146,6 +150,10 @@ impl<'a> OrderedSink for Writer<'a> {
         match trace.result {
             Ok(Ingested::New(new)) if self.add_known(new.id.clone()) => {
                 self.summary.added += 1;
+                self.report_losses(
+                    &trace.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+                    &new,
+                );
                 self.parts.add(*new)
             }
             // Another trace of this request may have the same contents.
@@ -173,6 +181,15 @@ impl Writer<'_> {
     /// Adds an id. Returns whether it is new.
     fn add_known(&self, id: String) -> bool {
         lock(self.known).insert(id)
+    }
+
+    /// Reports the data that a new trace misses.
+    fn report_losses(&mut self, files: &[String], new: &IngestedTrace) {
+        let account = new.summary.report.account();
+        self.summary.lossy += usize::from(!account.is_empty());
+        for loss in account {
+            (self.report)(AddedEvent::Lost(&files.join(" + "), &loss.to_string()));
+        }
     }
 
     fn reject(&mut self, path: &Path, reason: &str) -> Result<(), DatasetError> {

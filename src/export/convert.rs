@@ -104,8 +104,7 @@ pub struct Converted {
 impl Converted {
     /// Whether anything is missing: in the inputs, or in the output.
     pub fn is_lossy(&self) -> bool {
-        let MergeSummary { report, problems, .. } = &self.summary;
-        report.is_lossy() || problems.are_lossy() || !self.losses.dropped.is_empty()
+        self.summary.report.is_lossy() || !self.losses.dropped.is_empty()
     }
 
     /// Whether the inputs are irregular, or the output lacks details. Nothing is missing because of that.

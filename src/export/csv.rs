@@ -252,7 +252,12 @@ impl TrackSink for CsvWriter {
         })
     }
 
-    fn finish(&mut self, tasks: &Tasks, _: &MergeSummary) -> io::Result<()> {
+    fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
+        for loss in summary.report.losses.iter() {
+            let name = loss.to_string();
+            let value = i64::try_from(loss.count.count).ok();
+            self.row(&CsvRow { kind: "lost", name: name.as_bytes(), value, ..CsvRow::default() })?;
+        }
         for (tid, thread) in tasks.threads.sorted() {
             if let Some(name) = thread.name_text() {
                 let row = CsvRow { kind: "thread", pid: thread.tgid, tid: Some(tid), ..CsvRow::default() };

@@ -168,7 +168,7 @@ impl ReadTrace {
 
     /// Whether events were lost, or an input is damaged.
     pub fn is_lossy(&self) -> bool {
-        self.summary.report.is_lossy() || self.summary.problems.are_lossy()
+        self.summary.report.is_lossy()
     }
 
     /// Explains what `question` is about.
@@ -181,6 +181,7 @@ impl ReadTrace {
         let explain = |span| with_frames(self.model.explain(span), &self.summary);
         let explanations: Vec<Explanation> = spans.iter().map(explain).collect();
         let mut missing = self.model.missing();
+        missing.extend(self.summary.report.account().iter().map(|loss| loss.to_string()));
         missing.extend(self.model.not_told_apart(&explanations));
         Ok(Explained { explanations, missing, is_lossy })
     }

@@ -169,7 +169,7 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
         let mut runs = Vec::new();
         for files in files {
             let (run, summary) = measure(ConvertRequest { inputs: files, ..request }, None)?;
-            is_lossy |= summary.report.is_lossy() || summary.problems.are_lossy();
+            is_lossy |= summary.report.is_lossy();
             runs.push(run);
         }
         let shown = RunSet::typical(&runs);

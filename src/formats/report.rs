@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
+use super::art_method::CallAnomalies;
+use super::losses::{Loss, LossCount, LossKind, LossPlace, Losses};
 use crate::clock::Timestamp;
 use crate::ids::{Cpu, Tid};
 
@@ -68,12 +70,12 @@ impl TrackEventCounts {
 }
 
 /// The report of reading one file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadReport {
     /// Counts per CPU; CPUs without events are listed where the file names them.
     pub cpus: BTreeMap<Cpu, CpuCount>,
-    /// Lost events whose CPU the file does not name.
-    pub lost_anywhere: u64,
+    /// Missing data that belongs to no CPU.
+    pub losses: Losses,
     /// Time of the earliest event, in the file's clock.
     pub first_ts: Option<Timestamp>,
     /// Time of the latest event, in the file's clock.
@@ -101,7 +103,7 @@ impl ReadReport {
 
     /// The number of events known to be lost, of all CPUs.
     pub fn lost(&self) -> u64 {
-        self.cpus.values().fold(self.lost_anywhere, |sum, cpu| sum.saturating_add(cpu.lost))
+        self.cpus.values().fold(self.losses.events(), |sum, cpu| sum.saturating_add(cpu.lost))
     }
 
     /// Counts an event at `ts` of the file's clock.
@@ -124,11 +126,84 @@ impl ReadReport {
         self.last_ts = self.last_ts.max(last);
     }
 
+    /// Adds the report of another file whose times are in the same clock.
+    pub fn add(&mut self, other: ReadReport) {
+        // Without `..`, so that no member is forgotten.
+        let ReadReport { cpus, losses, first_ts, last_ts, damage, irregular, notes, unread, track_events } =
+            other;
+        for (cpu, CpuCount { events, lost, gaps }) in cpus {
+            let sum = self.cpus.entry(cpu).or_default();
+            sum.events += events;
+            sum.lost = sum.lost.saturating_add(lost);
+            sum.gaps += gaps;
+        }
+        self.losses.extend(losses);
+        self.cover_range(first_ts, last_ts);
+        self.damage.extend(damage);
+        self.irregular.extend(irregular);
+        self.notes.extend(notes);
+        for (kind, count) in unread {
+            *self.unread.entry(kind).or_default() += count;
+        }
+        self.track_events.add(track_events);
+    }
+
+    /// Adds what following the call stacks of a method trace has found.
+    pub fn add_anomalies(&mut self, anomalies: &CallAnomalies) {
+        self.irregular.extend(anomalies.lines());
+        self.losses.add(LossKind::UnmatchedExits, LossPlace::Recording, anomalies.unmatched_exits);
+    }
+
+    /// The account of all missing data: of each CPU, and what belongs to no CPU.
+    pub fn account(&self) -> Vec<Loss> {
+        let cpus = self.cpus.iter().filter(|(_, count)| count.lost > 0 || count.gaps > 0);
+        let of_cpu = |(cpu, &CpuCount { lost, gaps, .. }): (&Cpu, &CpuCount)| Loss {
+            kind: LossKind::CpuEvents,
+            place: LossPlace::Cpu(*cpu),
+            count: LossCount { count: lost, gaps },
+        };
+        cpus.map(of_cpu).chain(self.losses.iter()).collect()
+    }
+
     /// Whether events are missing, or the file is damaged. The program's exit status is then 3.
     pub fn is_lossy(&self) -> bool {
         !self.damage.is_empty()
-            || self.lost_anywhere > 0
+            || !self.losses.is_empty()
             || self.cpus.values().any(|c| c.lost > 0 || c.gaps > 0)
+    }
+}
+
+impl Serialize for ReadReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct ReportJson<'a> {
+            cpus: &'a BTreeMap<Cpu, CpuCount>,
+            losses: Vec<Loss>,
+            lost_anywhere: u64,
+            first_ts: Option<Timestamp>,
+            last_ts: Option<Timestamp>,
+            damage: &'a [Damage],
+            irregular: &'a [String],
+            notes: &'a [String],
+            unread: &'a BTreeMap<String, u64>,
+            track_events: TrackEventCounts,
+        }
+        // Without `..`, so that no member is forgotten.
+        let ReadReport { cpus, losses, first_ts, last_ts, damage, irregular, notes, unread, track_events } =
+            self;
+        ReportJson {
+            cpus,
+            losses: self.account(),
+            lost_anywhere: losses.events(),
+            first_ts: *first_ts,
+            last_ts: *last_ts,
+            damage,
+            irregular,
+            notes,
+            unread,
+            track_events: *track_events,
+        }
+        .serialize(serializer)
     }
 }
 

@@ -86,9 +86,7 @@ impl InputReport {
             || match &self.contents {
                 Contents::Recording(recording) => recording.report.is_lossy(),
                 Contents::Samples(samples) => samples.report.is_lossy(),
-                Contents::MethodTrace(trace) => {
-                    trace.report.is_lossy() || trace.overflow || trace.problems.are_lossy()
-                }
+                Contents::MethodTrace(trace) => trace.report.is_lossy(),
             }
     }
 }
@@ -393,7 +391,7 @@ fn inspect_method_trace(trace: &MethodTrace<'_>) -> MethodTraceReport {
     let header = trace.header();
     let problems = FlatProfile::from_trace(trace, &ProfileSelection::default()).anomalies;
     let mut report = trace.report().clone();
-    report.irregular.extend(problems.lines());
+    report.add_anomalies(&problems);
     let threads = trace.threads().iter().map(|thread| ThreadReport {
         id: thread.id,
         name: thread.name.to_string(),
@@ -477,10 +475,7 @@ fn inspect_samples_beside(
 ) -> io::Result<Option<Box<SampleCounts>>> {
     let Some(samples) = recording.samples() else { return Ok(None) };
     let SamplesReport { samples, report: of_samples, .. } = inspect_samples(samples.as_ref())?;
-    report.lost_anywhere = report.lost_anywhere.saturating_add(samples.lost);
-    report.irregular.extend(of_samples.irregular);
-    report.notes.extend(of_samples.notes);
-    report.cover_range(of_samples.first_ts, of_samples.last_ts);
+    report.add(of_samples);
     PACKETS_OF_SAMPLES.iter().for_each(|kind| _ = report.unread.remove(*kind));
     Ok(Some(Box::new(samples)))
 }

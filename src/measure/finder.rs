@@ -219,6 +219,9 @@ impl TrackObserver for Finder {
     fn end(&mut self, at: Task, span: Span, name: &[u8]) {
         if let Some(mark) = SliceMark::from_name(name) {
             self.mark_ended(at.tid, span, name, mark);
+        } else if name.first() == Some(&b'l') && span.end == span.start {
+            // Some writers make an instant of a begin and an end at one time.
+            self.marks.instant(span.start, name);
         }
     }
 

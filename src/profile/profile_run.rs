@@ -273,6 +273,9 @@ impl ProfileOutput<'_> {
         for damage in input.damage.iter().chain(&report.damage) {
             (self.message)(&input.name, &format!("damaged at offset {}: {}", damage.offset, damage.what));
         }
+        for loss in report.account() {
+            (self.message)(&input.name, &loss.to_string());
+        }
         for line in report.irregular.iter().chain(&report.notes) {
             (self.message)(&input.name, line);
         }

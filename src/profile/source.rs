@@ -238,7 +238,7 @@ impl SampleProfile {
             in_order: needs_order.then(Vec::new),
             ..SampleSums::default()
         };
-        let SampleReading { mut tables, losses, mut report } =
+        let SampleReading { mut tables, mut report, .. } =
             recording.read(&mut sums).map_err(ProfileError::Print)?;
         sums.add_waiting();
         if let Some(symbols) = symbols {
@@ -252,9 +252,6 @@ impl SampleProfile {
         let rate = tables.events.get(event).map(|event| (event.is_time, event.rate));
         if weight == SampleWeight::Time && !matches!(rate, Some((true, _) | (_, SampleRate::Hz(1..)))) {
             return Err(ProfileError::NoSampleTimes { name: input.name.clone() });
-        }
-        if losses.lost > 0 {
-            report.notes.push(format!("{} records were lost when the samples were taken", losses.lost));
         }
         let mut sorted: Vec<_> = sums.sums.into_iter().collect();
         sorted.sort_unstable_by_key(|(key, _)| *key);

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::io;
 use std::sync::Arc;
 
+use super::align::boots::{self, BootRelation};
 use super::align::clock_map::{self, ClockMap, ReferenceClock};
 use super::align::kernel_evidence::KernelEvidence;
 use super::align::placement::{MergeOptions, Placement};
@@ -37,6 +38,18 @@ pub enum MergeError {
     /// A method trace or samples could not be placed.
     #[error(transparent)]
     Align(#[from] AlignError),
+    /// A recording of another boot, whose packets are copied with their times.
+    #[error(
+        "{name}: it was recorded in another boot than the other recordings, {seconds} s by CLOCK_REALTIME, and its \
+         packets would keep their times; write another format (.html, .json, .csv) or use --only-ftrace: they place \
+         it by CLOCK_REALTIME"
+    )]
+    OtherBoot {
+        /// The recording's path as given.
+        name: String,
+        /// The time between both boots, s.
+        seconds: i64,
+    },
     /// The exporter failed, or an input brings more event types than memory should hold.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -111,11 +124,12 @@ fn merge_opened(
         let passes_through = out.passes_through(index);
         let placed = place_recording(index, recording, &reference, passes_through);
         match inputs[index].offset_ns {
-            Some(offset) if !passes_through => moved(placed, offset),
-            _ => placed,
+            Some(offset) if !passes_through => Ok(moved(placed, offset)),
+            Some(_) => Ok(placed),
+            None => related_by_wall_time(&inputs[index].name, placed, &reference),
         }
     };
-    let mut recordings: Vec<RecordingInput<'_>> = recordings.into_iter().map(place).collect();
+    let mut recordings = recordings.into_iter().map(place).collect::<Result<Vec<_>, MergeError>>()?;
     let videos = recordings.split_off(without_videos);
     recordings.sort_by_key(kept_before_others);
     let traced: Vec<Option<Pid>> = traces.iter().map(|(_, trace)| trace.header().pid).collect();
@@ -151,7 +165,7 @@ fn merge_opened(
     timeline.announce_samples(&placed_samples)?;
     push_all(&mut timeline, &recordings, &placed, &placed_samples)?;
     for (index, input) in inputs.iter().enumerate() {
-        timeline.add_problems(index, ReadReport { damage: input.damage.clone(), ..ReadReport::default() });
+        timeline.add_report(index, ReadReport { damage: input.damage.clone(), ..ReadReport::default() });
     }
     Ok(timeline.finish()?)
 }
@@ -378,6 +392,25 @@ fn place_recording<'a>(
     };
     let has_samples = !passes_through && recording.samples().is_some();
     RecordingInput { index, recording, map, verdict, why: basis.into(), passes_through, has_samples }
+}
+
+/// Moves a recording of another boot than the timeline's to its place by CLOCK_REALTIME.
+fn related_by_wall_time<'a>(
+    name: &str,
+    placed: RecordingInput<'a>,
+    reference: &ReferenceClock,
+) -> Result<RecordingInput<'a>, MergeError> {
+    let BootRelation::Other { shift_ns, error_ns } =
+        boots::relation(&placed.recording.head().snapshots, &reference.snapshots)
+    else {
+        return Ok(placed);
+    };
+    if placed.passes_through {
+        return Err(MergeError::OtherBoot { name: name.to_owned(), seconds: shift_ns / 1_000_000_000 });
+    }
+    let why = PlaceBasis::OtherBoot { shift_ns, error_ns }.into();
+    let moved = moved(placed, shift_ns);
+    Ok(RecordingInput { verdict: Verdict::Assumed, why, ..moved })
 }
 
 /// Moves a recording by `offset` ns. Its archive says how far its clock is behind the timeline's clock.

@@ -20,8 +20,8 @@ use crate::clock::Timestamp;
 use crate::formats::art_method::MethodTrace;
 use crate::formats::samples::PACKETS_OF_SAMPLES;
 use crate::formats::{
-    Damage, Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, ReadReport, Recording,
-    Sink, SinkAdapter, ThreadInfo, TimelineFrame, Track, TrackEvent, TrackEventKind,
+    Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, ReadReport, Recording, Sink,
+    SinkAdapter, ThreadInfo, TimelineFrame, Track, TrackEvent, TrackEventKind,
 };
 use crate::formats::{ScreenVideo, VideoFrame};
 use crate::ftrace::print_fmt::Symbolizer;
@@ -338,17 +338,10 @@ impl<'o> Timeline<'o> {
         summary.events = pushed.events;
         summary.duplicates = duplicates;
         summary.video = input.recording.video().map(|video| placed(video, &input.map));
-        let total = &mut self.summary.report;
-        for (cpu, count) in std::mem::take(&mut report.cpus) {
-            let sum = total.cpus.entry(cpu).or_default();
-            sum.events += count.events;
-            sum.lost = sum.lost.saturating_add(count.lost);
-            sum.gaps += count.gaps;
-        }
-        total.track_events.add(report.track_events);
         let moved = |ts: Option<Timestamp>| ts.map(|t| t.saturating_add_signed(offset_ns));
-        total.cover_range(moved(report.first_ts), moved(report.last_ts));
-        self.add_problems(input.index, report);
+        let first_ts = moved(report.first_ts);
+        let last_ts = moved(report.last_ts);
+        self.add_report(input.index, ReadReport { first_ts, last_ts, ..report });
     }
 
     /// Adds a method trace to the summary.
@@ -380,10 +373,9 @@ impl<'o> Timeline<'o> {
         for (kind, count) in counts.contents.iter() {
             self.summary.contents.add(kind, count);
         }
-        self.summary.report.cover_range(counts.first, counts.last);
         let mut report = trace.report().clone();
-        report.irregular.extend(counts.problems.lines());
-        self.add_problems(index, report);
+        report.add_anomalies(&counts.problems);
+        self.add_report(index, ReadReport { first_ts: counts.first, last_ts: counts.last, ..report });
         for (thread, identity) in trace.threads().iter().zip(&placement.identities) {
             if let Some(tid) = identity.tid {
                 self.counter.method_thread(tid);
@@ -395,20 +387,17 @@ impl<'o> Timeline<'o> {
         }
     }
 
-    /// Adds an input's damage, irregularities and notes to the summary. Where there are several inputs, each
-    /// line names its own.
-    pub fn add_problems(&mut self, index: usize, report: ReadReport) {
+    /// Adds an input's report, whose times are the timeline's, to the summary. Where there are several
+    /// inputs, each line of damage, irregularities and notes names its own.
+    pub fn add_report(&mut self, index: usize, mut report: ReadReport) {
         let several = self.summary.inputs.len() > 1;
         let name = self.summary.inputs[index].name.clone();
         let named = |line: String| if several { format!("{name}: {line}") } else { line };
-        let total = &mut self.summary.report;
-        total.damage.extend(report.damage.into_iter().map(|d| Damage { what: named(d.what), ..d }));
-        total.irregular.extend(report.irregular.into_iter().map(named));
-        total.notes.extend(report.notes.into_iter().map(named));
-        for (kind, count) in report.unread {
-            *total.unread.entry(kind).or_default() += count;
-            self.summary.contents.add(DataKind::PerfettoPackets, count);
-        }
+        report.damage.iter_mut().for_each(|damage| damage.what = named(std::mem::take(&mut damage.what)));
+        report.irregular.iter_mut().for_each(|line| *line = named(std::mem::take(line)));
+        report.notes.iter_mut().for_each(|line| *line = named(std::mem::take(line)));
+        self.summary.contents.add(DataKind::PerfettoPackets, report.unread.values().sum());
+        self.summary.report.add(report);
     }
 }
 

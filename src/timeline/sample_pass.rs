@@ -9,8 +9,8 @@ use super::align::placement::Finding;
 use super::recording_pass::Timeline;
 use super::summary::DataKind;
 use crate::clock::Timestamp;
-use crate::formats::ThreadInfo;
 use crate::formats::samples::{Sample, SampleReading, SampleRecording, SampleSink, SampleTables};
+use crate::formats::{ReadReport, ThreadInfo};
 
 /// A file with samples, and its place on the timeline.
 pub struct PlacedSamples<'a> {
@@ -93,10 +93,9 @@ impl Timeline<'_> {
             summary.explain = finding.trials.clone();
         }
         self.summary.contents.add(DataKind::Samples, count);
-        let total = &mut self.summary.report;
-        total.lost_anywhere = total.lost_anywhere.saturating_add(report.lost_anywhere);
         let moved = |ts: Option<Timestamp>| ts.map(|ts| map.map(ts));
-        total.cover_range(moved(report.first_ts), moved(report.last_ts));
-        self.add_problems(placed.index, report);
+        let first_ts = moved(report.first_ts);
+        let last_ts = moved(report.last_ts);
+        self.add_report(placed.index, ReadReport { first_ts, last_ts, ..report });
     }
 }

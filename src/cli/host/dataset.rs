@@ -47,7 +47,8 @@ enum DatasetCommand {
 ///
 /// A file that is damaged or no trace is reported, and named in the table rejected; the others are added.
 ///
-/// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but some files were rejected.
+/// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but some files were rejected, or added traces
+/// miss events.
 #[derive(Parser)]
 struct AddArgs {
     /// The dataset's directory; it is made where it is missing
@@ -159,6 +160,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     let mut report = |event: AddedEvent<'_>| match event {
         AddedEvent::Waits => wait_message(),
         AddedEvent::Rejected(reason) => complain(format_args!("tracebridge: {reason}")),
+        AddedEvent::Lost(files, loss) => complain(format_args!("tracebridge: {files}: {loss}")),
         AddedEvent::KeepsTag(KeptTag { id, key, value }) => complain(format_args!(
             "tracebridge: the trace {id} keeps its tag {key}={value}: `tracebridge dataset remove` and add it again to change it"
         )),
@@ -182,7 +184,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     })
     .and_then(|()| writeln!(to, "written: {}, parts: {}", byte_size(added.bytes), added.parts))
     .context("standard output")?;
-    Ok(if rejected > 0 { Exit::Lossy } else { Exit::Complete })
+    Ok(if rejected > 0 || added.lossy > 0 { Exit::Lossy } else { Exit::Complete })
 }
 
 fn list(args: &DatasetListArgs) -> anyhow::Result<Exit> {

@@ -395,6 +395,7 @@ fn print_problems(out: &mut dyn Write, report: &ReadReport) -> io::Result<()> {
         let seconds = last.since(first) as f64 / 1e9;
         writeln!(out, "  from {first} to {last} ns: {seconds:.6} s")?;
     }
+    print_list(out, report.losses.iter().map(|loss| format!("  {loss}")))?;
     print_list(out, report.irregular.iter().map(|line| format!("  irregular: {line}")))?;
     print_list(out, report.notes.iter().map(|note| format!("  note: {note}")))?;
     print_list(out, report.damage.iter().map(damage_line))

@@ -234,7 +234,7 @@ fn write_tables(
     drop(bar);
     let exported = result?;
     let summary = &exported.summary;
-    let is_lossy = summary.report.is_lossy() || summary.problems.are_lossy();
+    let is_lossy = summary.report.is_lossy();
     let is_irregular = !summary.report.irregular.is_empty();
     let path = &output.output;
     let to = &mut TerminalWriter::new(io::stdout().lock());
@@ -410,6 +410,7 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
         let seconds = last.since(first) as f64 / 1e9;
         writeln!(to, "time: {seconds:.6} s from the first event to the last, clock {}", summary.clock)?;
     }
+    print_list(to, report.losses.iter().map(|loss| loss.to_string()))?;
     print_list(to, report.irregular.iter().map(|line| format!("irregular: {line}")))?;
     print_list(to, report.notes.iter().map(|note| format!("note: {note}")))?;
     let damage = report.damage.iter();

@@ -15,7 +15,6 @@ use rustc_hash::FxHasher;
 use super::super::Out;
 use super::packet::packet;
 use crate::clock::Timestamp;
-use crate::formats::ReadReport;
 use crate::formats::chrome_json::{
     ChromeJsonTrace, Id, IdScope, InstantScope, JsonEvent, JsonProcess, JsonThread, ThreadKey,
 };
@@ -25,6 +24,7 @@ use crate::formats::perfetto::fields::{
     thread_descriptor, trace_packet, track_descriptor, track_event, track_event_type,
 };
 use crate::formats::perfetto::wire::write::{double, message, string, uint};
+use crate::formats::{LossKind, LossPlace, ReadReport};
 
 /// The packet sequence of all packets.
 const SEQUENCE: u64 = 1;
@@ -330,18 +330,8 @@ impl JsonPackets {
 
     fn finish(self) -> ReadReport {
         let mut report = self.report;
-        for (count, fault) in [
-            (
-                self.left_out,
-                "events are left out: the file does not say to what they belong, or how long they take",
-            ),
-            (self.bad_counters, "values of counters are left out: they are no numbers"),
-        ] {
-            if count > 0 {
-                report.irregular.push(format!("{count} {fault}"));
-                report.lost_anywhere += count;
-            }
-        }
+        report.losses.add(LossKind::HomelessEvents, LossPlace::Recording, self.left_out);
+        report.losses.add(LossKind::CounterValues, LossPlace::Recording, self.bad_counters);
         report
     }
 }

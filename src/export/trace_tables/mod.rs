@@ -303,7 +303,9 @@ pub fn push_trace(rows: &mut TraceRows, facts: &TraceFacts<'_>) -> io::Result<()
     let report = &summary.report;
     let first = report.first_ts.unwrap_or_default();
     let last = report.last_ts.unwrap_or_default();
-    let gaps: u64 = report.cpus.values().map(|cpu| cpu.gaps).sum();
+    let uncounted = report.losses.iter().filter(|loss| !loss.kind.counts_events());
+    let uncounted: u64 = uncounted.map(|loss| loss.count.count).sum();
+    let gaps = report.cpus.values().map(|cpu| cpu.gaps).sum::<u64>() + uncounted;
     let unmatched = summary.not_written.get(DataKind::UnmatchedEnds).saturating_add(facts.unmatched_asyncs);
     let named: Vec<String> = report.damage.iter().take(NAMED_DAMAGE).map(damage_text).collect();
     let damage = named.join("; ");

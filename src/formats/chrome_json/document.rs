@@ -9,7 +9,7 @@ use super::walk::{EventWalk, WalkedEvent};
 use crate::clock::{Clock, Snapshots};
 use crate::formats::input::Input;
 use crate::formats::json::{JsonText, Value, elements, float, integer, member, members};
-use crate::formats::{Damage, FormatId, Head, ReadReport};
+use crate::formats::{Damage, FormatId, Head, LossKind, LossPlace, ReadReport};
 use crate::progress;
 
 /// The pages of so many bytes of the file are given back at once.
@@ -336,15 +336,10 @@ impl Index {
                 report.unread.insert(name.to_owned(), count);
             }
         }
-        for (count, what) in [
-            (unread.timeless, "events are left out: they have no time, or one before the clock's zero"),
-            (walk.no_events, "elements of the list of events are no events"),
-        ] {
-            if count > 0 {
-                report.irregular.push(format!("{count} {what}"));
-            }
+        if walk.no_events > 0 {
+            report.irregular.push(format!("{} elements of the list of events are no events", walk.no_events));
         }
-        report.lost_anywhere += unread.timeless;
+        report.losses.add(LossKind::TimelessEvents, LossPlace::Recording, unread.timeless);
     }
 }
 

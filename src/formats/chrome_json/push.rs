@@ -11,8 +11,8 @@ use super::slices::{AsyncSlices, FlowBinding, JsonSliceRow, OpenJsonSlices, Slic
 use crate::clock::Timestamp;
 use crate::formats::json::{JsonText, Value, float, integer, members};
 use crate::formats::{
-    CounterValue, Damage, Flow, Head, Order, ProcessInfo, ReadReport, Recording, Sink, ThreadInfo, Track,
-    TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner,
+    CounterValue, Damage, Flow, Head, LossKind, LossPlace, Order, ProcessInfo, ReadReport, Recording, Sink,
+    ThreadInfo, Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner,
 };
 use crate::ids::{Pid, Tid};
 
@@ -423,12 +423,8 @@ impl<'a> TrackPusher<'_, '_, 'a> {
             "slices overlap others of their thread without lying inside of them: they are on tracks of their own",
         );
         irregular(self.slices.shortened, "slices end with the slice around them, earlier than they say");
-        irregular(
-            self.homeless,
-            "events are left out: the file does not say to what they belong, or how long they take",
-        );
-        irregular(self.bad_counters, "values of counters are left out: they are no numbers");
-        report.lost_anywhere += self.homeless + self.bad_counters;
+        report.losses.add(LossKind::HomelessEvents, LossPlace::Recording, self.homeless);
+        report.losses.add(LossKind::CounterValues, LossPlace::Recording, self.bad_counters);
         if self.arguments > 0 {
             let what = "events have arguments, which only a copy to a Perfetto trace keeps";
             report.notes.push(format!("{} {what}", self.arguments));

@@ -17,7 +17,8 @@ use super::input::Input;
 use super::text_lines::{FileMemory, lines};
 use super::unpack_budget::{UnpackBudget, UnpackLimit};
 use super::{
-    Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink, event_catalog,
+    Damage, Event, FormatError, Head, LossKind, LossPlace, OpenedInput, Order, Payload, ReadReport,
+    Recording, Sink, event_catalog,
 };
 use crate::clock::{Clock, Snapshots, Timestamp};
 use crate::formats::input::DETECTION_BYTES;
@@ -190,8 +191,8 @@ impl TextReader<'_> {
                 }
                 OtherLine::Entries { in_file, written } => {
                     self.announced_events = self.announced_events.saturating_add(in_file);
-                    let lost = &mut self.report.lost_anywhere;
-                    *lost = lost.saturating_add(written.saturating_sub(in_file));
+                    let overwritten = written.saturating_sub(in_file);
+                    self.report.losses.add(LossKind::OverwrittenEntries, LossPlace::Recording, overwritten);
                 }
                 OtherLine::Unknown => match &mut pending {
                     Some((line, event_end)) if may_continue(line.rest) && end < text.len() => {

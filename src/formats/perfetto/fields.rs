@@ -22,6 +22,7 @@ pub(crate) mod trace_packet {
     pub(crate) const INTERNED_DATA: u32 = 12;
     pub(crate) const SEQUENCE_FLAGS: u32 = 13;
     pub(crate) const FTRACE_STATS: u32 = 34;
+    pub(crate) const TRACE_STATS: u32 = 35;
     pub(crate) const BATTERY: u32 = 38;
     pub(crate) const POWER_RAILS: u32 = 40;
     pub(crate) const INCREMENTAL_STATE_CLEARED: u32 = 41;
@@ -328,6 +329,37 @@ pub(crate) mod generic_ftrace_event_field {
 pub(crate) mod ftrace_stats {
     pub(crate) const PHASE: u32 = 1;
     pub(crate) const CPU_STATS: u32 = 2;
+    pub(crate) const ATRACE_ERRORS: u32 = 5;
+    pub(crate) const UNKNOWN_FTRACE_EVENTS: u32 = 6;
+    pub(crate) const FAILED_FTRACE_EVENTS: u32 = 7;
+    pub(crate) const FTRACE_PARSE_ERRORS: u32 = 9;
+    pub(crate) const KPROBE_STATS: u32 = 10;
+}
+
+/// `FtraceKprobeStats`.
+pub(crate) mod ftrace_kprobe_stats {
+    pub(crate) const MISSES: u32 = 2;
+}
+
+/// `TraceStats`.
+pub(crate) mod trace_stats {
+    pub(crate) const BUFFER_STATS: u32 = 1;
+    pub(crate) const INVALID_PACKETS: u32 = 10;
+    pub(crate) const FILTER_STATS: u32 = 11;
+    pub(crate) const FLUSHES_FAILED: u32 = 14;
+    pub(crate) const FINAL_FLUSH_OUTCOME: u32 = 15;
+}
+
+/// `TraceStats.BufferStats`.
+pub(crate) mod buffer_stats {
+    pub(crate) const PATCHES_FAILED: u32 = 6;
+    pub(crate) const ABI_VIOLATIONS: u32 = 9;
+    pub(crate) const TRACE_WRITER_PACKET_LOSS: u32 = 19;
+}
+
+/// `TraceStats.FilterStats`.
+pub(crate) mod filter_stats {
+    pub(crate) const ERRORS: u32 = 4;
 }
 
 /// `FtraceCpuStats`.

@@ -17,6 +17,7 @@ pub(crate) mod packets;
 mod perf_sample_tests;
 mod perf_samples;
 mod read;
+mod recorder_losses;
 pub(crate) mod sample_events;
 pub(crate) mod scan;
 mod sequence_packet;

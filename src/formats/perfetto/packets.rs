@@ -15,6 +15,7 @@ use super::fields::{
     trace_packet_defaults, track_descriptor,
 };
 use super::packet_types::{self, PacketTypes};
+use super::recorder_losses::RecorderLosses;
 use super::trace_packets::PlacedPacket;
 use super::trace_streams::{StreamPlace, TraceStreams};
 use super::track_clocks::{FIRST_CUSTOM_CLOCK, machine_clock};
@@ -58,8 +59,8 @@ pub(super) struct PacketIndex<'a> {
     naming_packets: Vec<&'a [u8]>,
     /// The packages of each app, by the number that Android gave it.
     packages: HashMap<u32, Vec<Package<'a>>>,
-    /// Lost events as the kernel counted them.
-    pub(super) losses: KernelLosses,
+    /// Losses as the kernel and the recorder counted them.
+    pub(super) losses: CountedLosses,
     /// How many packets of each type there are.
     pub(super) types: PacketTypes,
     /// Whether there are packets whose events lie on tracks.
@@ -195,6 +196,7 @@ impl<'a> PacketIndex<'a> {
                         out.android_sdk = sdk.and_then(|sdk| sdk.try_into().ok()).or(out.android_sdk);
                     }
                     trace_packet::FTRACE_STATS => out.losses.add_stats(body),
+                    trace_packet::TRACE_STATS => out.losses.recorder.add_trace_stats(body),
                     _ if method_trace_payload(body).is_some() => {
                         out.method_traces.push(packet);
                         is_method_trace = true;
@@ -406,19 +408,23 @@ struct LostEventCount {
     at_end: u64,
 }
 
-/// The lost events of all CPUs.
+/// The losses that the kernel and Perfetto's recorder count.
 #[derive(Default)]
-pub(super) struct KernelLosses(BTreeMap<Cpu, LostEventCount>);
+pub(super) struct CountedLosses {
+    cpus: BTreeMap<Cpu, LostEventCount>,
+    pub(super) recorder: RecorderLosses,
+}
 
-impl KernelLosses {
+impl CountedLosses {
     /// Reads an `FtraceStats` message.
     pub(super) fn add_stats(&mut self, body: &[u8]) {
+        self.recorder.add_ftrace_stats(body);
         let phase = last_value(body, ftrace_stats::PHASE).map(WireValue::number);
         for (_, cpu) in fields(body).filter(|(n, _)| *n == ftrace_stats::CPU_STATS) {
             let number = |n| last_value(cpu.bytes(), n).map_or(0, |v| v.number());
             let overrun = number(ftrace_cpu_stats::OVERRUN);
             let lost = overrun.saturating_add(number(ftrace_cpu_stats::DROPPED_EVENTS));
-            let count = self.0.entry(Cpu(number(ftrace_cpu_stats::CPU) as u32)).or_default();
+            let count = self.cpus.entry(Cpu(number(ftrace_cpu_stats::CPU) as u32)).or_default();
             match phase {
                 Some(ftrace_stats_phase::START_OF_TRACE) => count.at_start = Some(lost),
                 _ => count.at_end = lost,
@@ -426,12 +432,15 @@ impl KernelLosses {
         }
     }
 
-    /// The CPUs and the number of events that each of them lost during the recording. CPUs without a count
-    /// from the start of the recording are left out: the kernel's count may include losses from before the
-    /// recording.
-    pub(super) fn by_cpu(&self) -> impl Iterator<Item = (Cpu, u64)> + use<'_> {
-        let lost = |c: &LostEventCount| c.at_start.map(|start| c.at_end.saturating_sub(start));
-        self.0.iter().filter_map(move |(cpu, count)| Some((*cpu, lost(count)?)))
+    /// Adds the losses to a report. CPUs without a count from the start of the recording are left out: the
+    /// kernel's count may include losses from before the recording.
+    pub(super) fn report(&self, report: &mut ReadReport) {
+        for (cpu, LostEventCount { at_start, at_end }) in &self.cpus {
+            if let Some(start) = at_start {
+                report.cpus.entry(*cpu).or_default().add_loss(Some(at_end.saturating_sub(*start)));
+            }
+        }
+        self.recorder.report(report);
     }
 }
 
@@ -483,11 +492,16 @@ mod tests {
 
     #[test]
     fn lost_events_count_from_the_start_of_the_recording() {
-        let mut losses = KernelLosses::default();
+        let mut losses = CountedLosses::default();
+        let lost = |losses: &CountedLosses| {
+            let mut report = ReadReport::default();
+            losses.report(&mut report);
+            report.cpus.iter().map(|(cpu, count)| (*cpu, count.lost)).collect::<Vec<_>>()
+        };
         losses.add_stats(&stats(ftrace_stats_phase::END_OF_TRACE, 30));
-        assert_eq!(losses.by_cpu().next(), None, "the count at the start is missing");
+        assert_eq!(lost(&losses), [], "the count at the start is missing");
         losses.add_stats(&stats(ftrace_stats_phase::START_OF_TRACE, 10));
-        assert_eq!(losses.by_cpu().collect::<Vec<_>>(), [(Cpu(3), 20)]);
+        assert_eq!(lost(&losses), [(Cpu(3), 20)]);
     }
 
     /// A packet of a sequence with one bundle of events, that interns the symbol `name` as number 1.

@@ -160,6 +160,12 @@ impl Sink for SampledNames {
     }
 }
 
+/// Whether a `PerfSample` stands for a sample that the profiler dropped.
+pub(super) fn is_dropped(sample: &[u8]) -> bool {
+    let reason = last_value(sample, perf_sample::SAMPLE_SKIPPED_REASON).map(WireValue::number);
+    reason.is_some_and(|reason| reason != skip_reason::NOT_IN_SCOPE)
+}
+
 /// Packets that say why there is no sample, and faults of samples.
 #[derive(Default)]
 struct SkippedCounts {

@@ -24,8 +24,8 @@ use crate::formats::samples::SampleRecording;
 use crate::formats::spill::RELEASE_BYTES;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{
-    ContainedTrace, Damage, Event, EventTypeId, FormatError, FormatId, Head, OpenedInput, Order, Payload,
-    ReadReport, Recording, Release, Sink, TrackEvent, TrackEventKind, Value,
+    ContainedTrace, Damage, Event, EventTypeId, FormatError, FormatId, Head, LossKind, LossPlace,
+    OpenedInput, Order, Payload, ReadReport, Recording, Release, Sink, TrackEvent, TrackEventKind, Value,
 };
 use crate::ids::{Cpu, Tid};
 use crate::progress::{self, Pass};
@@ -495,18 +495,13 @@ impl<'a> PerfettoReader<'_, 'a> {
     }
 
     fn finish(mut self, index: &PacketIndex<'_>, clocks: &MachineClocks) -> ReadReport {
-        for (cpu, lost) in index.losses.by_cpu() {
-            let count = &mut self.report.cpus.entry(cpu).or_default().lost;
-            *count = count.saturating_add(lost);
-        }
+        index.losses.report(&mut self.report);
         let mut note = |count: u64, what: &str| {
             if count > 0 {
                 self.report.notes.push(format!("{count} {what}"));
             }
         };
         let events = self.track_events;
-        note(events.skipped, "track events are left out: packets of their sequence that they need are lost");
-        note(events.timeless, "track events are left out: nothing relates their clock to another one");
         let frames = &events.frames;
         note(frames.unfinished(), "frames of FrameTimeline do not end in the trace");
         note(
@@ -535,7 +530,9 @@ impl<'a> PerfettoReader<'_, 'a> {
             );
             self.report.damage.push(Damage { offset: 0, what });
         }
-        self.report.lost_anywhere += events.skipped + events.timeless;
+        let losses = &mut self.report.losses;
+        losses.add(LossKind::TrackEventsOfLostPackets, LossPlace::Recording, events.skipped);
+        losses.add(LossKind::TimelessTrackEvents, LossPlace::Recording, events.timeless);
         note(
             self.unknown_prev,
             "first switches of a CPU do not name the previous thread (compact sched leaves it out)",

@@ -1,20 +1,25 @@
 //! Counts the contents of a trace without decoding its events: for copies of whole packets, which are written
 //! as fast as they can be read.
 
+use std::collections::HashSet;
+
 use super::bundle::{self, BundleHead};
+use super::counter_packets::is_counters;
 use super::fields::{
     compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, print_ftrace_event,
     trace_packet,
 };
 use super::packet_types::{self, PacketTypes};
-use super::packets::{KernelLosses, method_trace_payload};
+use super::packets::{CountedLosses, method_trace_payload};
+use super::perf_samples::is_dropped;
+use super::sequence_packet::SequencePacket;
 use super::trace_packets::packets;
 use super::trace_streams::{damage_inside, decompress, unpack_damage};
 use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::clock::{Clock, Timestamp};
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
-use crate::formats::{Damage, ReadReport, ThreadIds};
+use crate::formats::{Damage, LossKind, LossPlace, ReadReport, ThreadIds};
 use crate::ids::Tid;
 use crate::markers::Marker;
 use crate::varint;
@@ -29,11 +34,17 @@ const COMMON_FLAGS_TAG: u8 = tag(ftrace_event::COMMON_FLAGS, VARINT) as u8;
 pub(crate) struct TraceScan {
     report: ReadReport,
     types: PacketTypes,
-    losses: KernelLosses,
+    losses: CountedLosses,
     /// Markers of atrace among the events.
     pub(crate) markers: u64,
     /// The threads with an event.
     tids: ThreadIds,
+    /// The sequences whose state is known.
+    known_sequences: HashSet<u64>,
+    /// Packets with events that need the state of a sequence of which packets are lost.
+    stateless: u64,
+    /// Samples that the profiler dropped.
+    dropped_samples: u64,
     unparsed_pages: u64,
     unread_names: u64,
     broken_bundles: u32,
@@ -48,9 +59,12 @@ impl TraceScan {
         TraceScan {
             report: ReadReport::default(),
             types: PacketTypes::default(),
-            losses: KernelLosses::default(),
+            losses: CountedLosses::default(),
             markers: 0,
             tids: ThreadIds::default(),
+            known_sequences: HashSet::new(),
+            stateless: 0,
+            dropped_samples: 0,
             unparsed_pages: 0,
             unread_names: 0,
             broken_bundles: 0,
@@ -79,16 +93,39 @@ impl TraceScan {
             match number {
                 trace_packet::FTRACE_EVENTS => self.bundle(value.bytes()),
                 trace_packet::FTRACE_STATS => self.losses.add_stats(value.bytes()),
+                trace_packet::TRACE_STATS => self.losses.recorder.add_trace_stats(value.bytes()),
                 trace_packet::COMPRESSED_PACKETS | trace_packet::ZSTD_COMPRESSED_PACKETS => {
                     self.compressed(number, value.bytes(), offset);
                 }
                 trace_packet::TRACK_EVENT => {}
+                trace_packet::PERF_SAMPLE => {
+                    self.dropped_samples += u64::from(is_dropped(value.bytes()));
+                }
                 // Its method trace is read; the number of its field is another packet's.
                 _ if method_trace_payload(value.bytes()).is_some() => kind = None,
                 _ => {}
             }
         }
+        if kind != Some(trace_packet::FTRACE_EVENTS) {
+            self.follow_sequence(packet, kind);
+        }
         self.types.count_content(kind);
+    }
+
+    /// Follows whether the state of the packet's sequence is known, as [`super::track_events`] does.
+    fn follow_sequence(&mut self, packet: &[u8], kind: Option<u32>) {
+        let head = SequencePacket::read(packet, |_, _| {});
+        if head.is_cleared {
+            self.known_sequences.insert(head.sequence);
+        } else if head.is_after_loss {
+            self.known_sequences.remove(&head.sequence);
+        }
+        let has_events = kind.is_some_and(|kind| {
+            matches!(kind, trace_packet::TRACK_EVENT | trace_packet::FRAME_TIMELINE_EVENT)
+                || is_counters(kind)
+        });
+        let is_known = || self.known_sequences.contains(&head.sequence);
+        self.stateless += u64::from(has_events && head.needs_state() && !is_known());
     }
 
     fn compressed(&mut self, number: u32, body: &[u8], offset: u64) {
@@ -196,9 +233,10 @@ impl TraceScan {
 
     /// The report of the whole trace.
     pub(crate) fn finish(mut self) -> ReadReport {
-        for (cpu, lost) in self.losses.by_cpu() {
-            self.report.cpus.entry(cpu).or_default().lost += lost;
-        }
+        self.losses.report(&mut self.report);
+        let losses = &mut self.report.losses;
+        losses.add(LossKind::TrackEventsOfLostPackets, LossPlace::Recording, self.stateless);
+        losses.add(LossKind::Samples, LossPlace::Recording, self.dropped_samples);
         self.report.damage.extend(bundle::broken(self.broken_bundles));
         if self.unparsed_pages > 0 {
             let what = bundle::unparsed_pages(self.unparsed_pages);

@@ -260,11 +260,8 @@ fn after_a_lost_packet_events_that_need_the_state_are_counted_until_it_is_cleare
     let (log, report) = read_log(&data);
     assert_eq!(log.events, ["10 #0 !before", "40 #0 !after"]);
     assert_eq!(report.lost(), 2);
-    assert!(
-        report.notes.iter().any(|note| note.starts_with("2 track events are left out")),
-        "{:?}",
-        report.notes
-    );
+    let lines: Vec<String> = report.losses.iter().map(|loss| loss.to_string()).collect();
+    assert!(lines[0].starts_with("lost: 2 track events are left out"), "{lines:?}");
 }
 
 #[test]

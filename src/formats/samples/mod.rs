@@ -9,7 +9,7 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
-use super::ReadReport;
+use super::{LossKind, LossPlace, ReadReport};
 use crate::clock::{Clock, Timestamp};
 use crate::ids::{Cpu, Pid, Tid};
 
@@ -359,7 +359,8 @@ impl SampleCollector {
                 self.push(Sample { period: 0, ..sample }, sink)?;
             }
         }
-        self.reading.report.lost_anywhere = self.reading.losses.lost;
+        let lost = self.reading.losses.lost;
+        self.reading.report.losses.add(LossKind::Samples, LossPlace::Recording, lost);
         Ok(self.reading)
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! Samples are placed by the times that their threads had a CPU (`sample_place.rs`).
 
+pub(super) mod boots;
 mod candidates;
 pub(super) mod clock_map;
 mod identity;

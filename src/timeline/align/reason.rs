@@ -40,6 +40,13 @@ pub enum PlaceBasis {
         /// The timeline's clock.
         to: Clock,
     },
+    /// The recording is of another boot, and CLOCK_REALTIME relates both boots.
+    OtherBoot {
+        /// The wall time at this boot less that at the timeline's boot, ns.
+        shift_ns: i64,
+        /// How far the snapshots of a boot differ, ns.
+        error_ns: u64,
+    },
     /// The packets of the only input are copied.
     CopiedPackets,
     /// The events of the only input are written at their own times.
@@ -197,6 +204,11 @@ impl fmt::Display for PlaceBasis {
             PlaceBasis::Unrelated { from, to } => {
                 write!(f, "nothing ties {from} to {to}: the times are taken as they are")
             }
+            PlaceBasis::OtherBoot { shift_ns, error_ns } => write!(
+                f,
+                "it is of another boot, or the wall clock was set: it is placed by CLOCK_REALTIME, {shift_ns} ns \
+                 later at boot, within {error_ns} ns"
+            ),
             PlaceBasis::CopiedPackets => f.write_str("its packets are copied as they are"),
             PlaceBasis::SameTimes => f.write_str("its events become packets at the same times"),
             PlaceBasis::OffsetOption => f.write_str("by --offset"),

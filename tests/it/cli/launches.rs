@@ -181,3 +181,26 @@ fn one_set_of_files_has_the_same_numbers_in_all_four_ways() {
     }
     assert!(slices.contains_key("Choreographer#doFrame 1"), "{slices:?}");
 }
+
+#[test]
+fn a_launch_is_completed_by_a_begin_and_an_end_at_one_time() {
+    let dir = support::tempdir();
+    let of = |end: &str| {
+        let line = |time: &str, marker: &str| {
+            format!("  system_server-1200 ( 1200) [000] ..... {time}: tracing_mark_write: {marker}\n")
+        };
+        let text = [
+            "# tracer: nop\n#\n".to_owned(),
+            line("10.040000", "S|1200|launchingActivity#1|1"),
+            line("11.105000", "F|1200|launchingActivity#1|1"),
+            line("11.105000", "B|1200|launchingActivity#1:completed-cold:com.example.app"),
+            line(end, "E|1200"),
+        ];
+        fs::write(dir.path().join("a.txt"), text.concat()).unwrap();
+        run_in(dir.path(), &["info", "--json", "a.txt"]).exited(0).json()["launches"].clone()
+    };
+    let launches = of("11.105000");
+    assert_eq!(launches[0]["package"], "com.example.app", "{launches}");
+    let longer = of("11.106000");
+    assert!(longer.as_array().unwrap().is_empty(), "a slice with a length completes no launch: {longer}");
+}

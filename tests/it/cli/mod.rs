@@ -45,6 +45,7 @@ mod json_schemas;
 mod launch_samples;
 mod launches;
 mod limits_are_told;
+mod losses;
 mod manuals;
 #[cfg(target_os = "linux")]
 mod many_events;
