@@ -228,6 +228,22 @@ impl<'m> Mapping<'m> {
         Some(format!("{real}.{method}"))
     }
 
+    /// The JNI signature `(Lc;)V` with the real names of its classes; `None` where no class is in the mapping file.
+    pub fn signature(&self, signature: &str) -> Option<String> {
+        let mut real = String::new();
+        let mut rest = signature;
+        let mut is_changed = false;
+        while let Some((before, behind)) = rest.split_once('L') {
+            let Some((class, more)) = behind.split_once(';') else { break };
+            let known = self.class(&class.replace('/', "."));
+            is_changed |= known.is_some();
+            let known = known.map(|name| name.replace('.', "/"));
+            real.extend([before, "L", known.as_deref().unwrap_or(class), ";"]);
+            rest = more;
+        }
+        is_changed.then(|| real + rest)
+    }
+
     /// The parameter types of a JNI signature in the form of mapping files, with real class names.
     fn parameters(&self, signature: &str) -> String {
         let mut types = Vec::new();
@@ -303,6 +319,11 @@ mod tests {
         let mapping = Mapping::parse(FILE).unwrap();
         let real = mapping.method("a.b", "a", "(I)V", None).unwrap();
         assert_eq!((real.class.as_str(), real.name.as_str()), ("com.example.Main", "onCreate"));
+        assert_eq!(
+            mapping.signature("([La/b;ILx/L;)Lc/d;").as_deref(),
+            Some("([Lcom/example/Main;ILx/L;)Lcom/example/View;")
+        );
+        assert_eq!(mapping.signature("(ILx/L;)V"), None);
         assert_eq!(mapping.method("x.y", "z", "()V", None), None);
         assert_eq!(Mapping::parse(b"hello").unwrap_err(), MappingError::NotAMapping);
     }

@@ -27,6 +27,8 @@ pub(super) struct TraceNames<'t, 'a> {
     methods: &'t [Method<'a>],
     threads: &'t [TracedThread<'a>],
     mapped: HashMap<u32, MappedMethod>,
+    /// By method: the signature that the mapping file has restored.
+    signatures: HashMap<u32, String>,
     /// By name: the number of threads that have it.
     thread_names: HashMap<&'t str, u32>,
     /// The parameters of methods with overloads; see [`TraceNames::overloads`].
@@ -44,6 +46,7 @@ impl<'t, 'a> TraceNames<'t, 'a> {
             methods: trace.methods(),
             threads: trace.threads(),
             mapped: HashMap::new(),
+            signatures: HashMap::new(),
             thread_names,
             overloads: OnceLock::new(),
         }
@@ -55,6 +58,9 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         let mapping = Mapping::parse(mapping)?;
         let mut names = TraceNames::new(trace);
         for (n, method) in trace.methods().iter().enumerate().filter(|(_, method)| method.declared) {
+            if let Some(real) = mapping.signature(&method.signature) {
+                names.signatures.insert(n as u32, real);
+            }
             if let Some(real) = real_name(&mapping, method) {
                 names.mapped.insert(n as u32, real);
             }
@@ -65,6 +71,15 @@ impl<'t, 'a> TraceNames<'t, 'a> {
     /// The number of methods whose names the mapping file has restored.
     pub(super) fn mapped_count(&self) -> usize {
         self.mapped.len()
+    }
+
+    /// The signature, with the real names of classes; empty where it is not known.
+    pub(super) fn signature(&self, method: u32) -> &str {
+        match (self.signatures.get(&method), self.method(method)) {
+            (Some(real), _) => real,
+            (None, Some(traced)) => &traced.signature,
+            (None, None) => "",
+        }
     }
 
     fn method(&self, method: u32) -> Option<&'t Method<'a>> {
@@ -110,8 +125,9 @@ impl<'t, 'a> TraceNames<'t, 'a> {
     /// inlined.
     pub(super) fn long(&self, method: u32) -> String {
         let mut name = self.full(method);
-        if let Some(method) = self.method(method).filter(|method| !method.signature.is_empty()) {
-            let _ = write!(name, " {}", method.signature);
+        let signature = self.signature(method);
+        if !signature.is_empty() {
+            let _ = write!(name, " {signature}");
         }
         match self.inlined(method) {
             [] => {}
@@ -127,7 +143,7 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         };
         let overload = self.overloads.get_or_init(|| self.overloads()).get(&method);
         let parameters = match overload {
-            _ if descriptors || overload.is_none() => parameters(&traced.signature, descriptors),
+            _ if descriptors || overload.is_none() => parameters(self.signature(method), descriptors),
             Some(parameters) => parameters.clone(),
             None => String::new(),
         };
@@ -163,7 +179,7 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         for (_, method) in shared.flatten().copied() {
             by_name.entry((self.class(method), self.own(method))).or_default().push(method);
         }
-        let signature = |method: &u32| &*self.methods[*method as usize].signature;
+        let signature = |method: &u32| self.signature(*method);
         let mut overloads = HashMap::new();
         for methods in by_name.into_values().filter(|methods| methods.len() > 1) {
             let forms: [fn(&str) -> String; 3] =

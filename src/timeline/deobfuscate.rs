@@ -104,9 +104,14 @@ impl TimelineAdapter for Deobfuscator<'_> {
 
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
         let class = name.class.replace('/', ".");
+        let signature = self.mapping.signature(name.signature);
+        let signature = signature.as_deref().unwrap_or(name.signature);
         match self.mapping.method(&class, name.name, name.signature, None) {
-            Some(real) => self.to.method(id, &MethodName { class: &real.class, name: &real.name, ..*name }),
-            None => self.to.method(id, name),
+            Some(real) => {
+                let real = MethodName { class: &real.class, name: &real.name, signature, ..*name };
+                self.to.method(id, &real)
+            }
+            None => self.to.method(id, &MethodName { signature, ..*name }),
         }
     }
 }

@@ -53,7 +53,9 @@ pub fn for_each<E>(
     let columns = ProfileSource::Calls(trace).columns();
     let tick_ns = trace.header().tick_ns;
     for method in methods_of(trace) {
-        let Some(traced) = trace.methods().get(method.method as usize) else { continue };
+        if trace.methods().get(method.method as usize).is_none() {
+            continue;
+        }
         let of_clock =
             |clock: usize, ticks: Ticks| columns.has(clock).then(|| ticks[clock].saturating_mul(tick_ns));
         let MethodStat { calls, recursive, exclusive, inclusive } = method.stat;
@@ -62,7 +64,7 @@ pub fn for_each<E>(
             full_name: &names.full(method.method),
             class: &names.class(method.method),
             name: names.own(method.method),
-            signature: &traced.signature,
+            signature: names.signature(method.method),
             file: names.source(method.method).0,
             calls,
             recursive_calls: recursive,
