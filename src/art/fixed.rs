@@ -11,16 +11,17 @@ pub enum RecordLayout {
     Narrow,
     /// Versions 2 and 3: `u16` thread, `u32` method and action, `u32` µs.
     Single,
-    /// [`RecordLayout::Single`] with 4 bytes of filler at the end: streaming files with one clock of ART 5 to 13.
-    /// Their header states 10 bytes, but `Trace::LogMethodTraceEvent` writes its whole buffer of 14.
+    /// [`RecordLayout::Single`] with 4 bytes of filler at the end: streaming files with one clock of ART 5
+    /// to 13. Their header states 10 bytes, but `Trace::LogMethodTraceEvent` writes its whole buffer of 14.
     SingleWithFiller,
-    /// Version 3 with two clocks: `u16` thread, `u32` method and action, `u32` thread-CPU µs, `u32` wall µs.
+    /// Version 3 with two clocks: `u16` thread, `u32` method and action, `u32` thread-CPU µs, `u32` wall
+    /// µs.
     Dual,
 }
 
 impl RecordLayout {
-    /// The layout for the stated record size; where the file states 0, the layout that runtimes use for this
-    /// version and clock. `None` for a size that no layout has.
+    /// The layout for the stated record size; where the file states 0, the layout that runtimes use for
+    /// this version and clock. `None` for a size that no layout has.
     pub fn choose(version: u16, record_size: u16, clock: Option<ClockMode>) -> Option<RecordLayout> {
         match (record_size, version, clock) {
             (9, _, _) | (0, 1, _) => Some(RecordLayout::Narrow),
@@ -109,7 +110,8 @@ fn thread(record: &[u8]) -> u16 {
     u16_at(record, 0).unwrap_or_default()
 }
 
-/// The number at a fixed offset of a record, which lies inside of the record: the compiler removes the check.
+/// The number at a fixed offset of a record, which lies inside of the record: the compiler removes the
+/// check.
 #[inline(always)]
 fn number(record: &[u8], at: usize) -> u32 {
     u32_at(record, at).unwrap_or_default()
@@ -118,8 +120,8 @@ fn number(record: &[u8], at: usize) -> u32 {
 /// One element of a streaming file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// Consecutive records, by their size in bytes. They end at the next declaration, or with the last whole
-    /// record of the file.
+    /// Consecutive records, by their size in bytes. They end at the next declaration, or with the last
+    /// whole record of the file.
     Records(usize),
     /// A method, declared by a line like those of the method list.
     Method(&'a [u8]),

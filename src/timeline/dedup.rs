@@ -6,9 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::formats::{Event, EventType};
 
 /// Largest distance between the times of one event in two recordings, ns. A text cuts its times to µs or
-/// rounds them; and where two recorders have a kernel buffer each, the kernel reads the clock for each buffer.
-/// For `record` and Perfetto 56 these readings lie 0 to 3 µs apart for 99.9 % of the events on a desktop, and
-/// up to 75 µs on an emulated device.
+/// rounds them; and where two recorders have a kernel buffer each, the kernel reads the clock for each of
+/// them. For `record` and Perfetto 56 these readings lie 0 to 3 µs apart for 99.9 % of the events on a
+/// desktop, and up to 75 µs on an emulated device.
 const MAX_DISTANCE_NS: u64 = 100_000;
 
 /// The distance of a text that cuts or rounds. An event so far before or behind all earlier recordings is no

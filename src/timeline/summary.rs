@@ -1,5 +1,5 @@
-//! The summary of a merge: how the inputs were placed, and how much of each kind of data the timeline has. It
-//! is printed for people or as JSON, and written into output formats that have a place for it.
+//! The summary of a merge: how the inputs were placed, and how much of each kind of data the timeline has.
+//! It is printed for people or as JSON, and written into output formats that have a place for it.
 
 use std::collections::BTreeMap;
 
@@ -193,8 +193,8 @@ pub enum Verdict {
     /// The place rests on the input's own times, or on the user's options; nothing confirms or contradicts
     /// it.
     Assumed,
-    /// The clocks fit, and both files have been compared and do not contradict the place; but what was compared
-    /// would fit other places too.
+    /// The clocks fit, and both files have been compared and do not contradict the place; but what was
+    /// compared would fit other places too.
     Consistent,
     /// Markers or context switches of both files coincide here, and nowhere else.
     Proven,

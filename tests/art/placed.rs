@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use support::{remove_instance_at_end, run_id, skip, tempdir, tracebridge};
+use support::{Command, remove_instance_at_end, run_id, skip, tempdir, tracebridge};
 
 use crate::runtime::{Kind, Runtime, WRITERS, Writer, runtime};
 
@@ -15,7 +15,7 @@ const EXACT_NS: u64 = 20_000;
 fn instances() -> Option<PathBuf> {
     let root = Path::new("/sys/kernel/tracing");
     if !root.join("instances").exists() {
-        let _ = std::process::Command::new("mount").args(["-t", "tracefs", "tracefs"]).arg(root).status();
+        let _ = Command::new("mount").args(["-t", "tracefs", "tracefs"]).arg(root).run();
     }
     let instances = root.join("instances");
     if instances.exists() && nix::unistd::geteuid().is_root() {
@@ -88,7 +88,7 @@ fn the_page_and_the_dataset_take_traces_of_each_writer() {
     for (n, writer) in WRITERS.into_iter().enumerate() {
         let trace = dir.path().join(format!("calls-{n}.trace"));
         let words = art.command(writer, 3, &trace);
-        support::Command::new(&words[0]).args(&words[1..]).run().exited(0);
+        Command::new(&words[0]).args(&words[1..]).run().exited(0);
         let page = dir.path().join("page.html");
         tracebridge().args(["report", "-o"]).arg(&page).arg(&trace).run().exited_with_one_of(&[0, 3]);
         tracebridge()

@@ -46,8 +46,8 @@ fn dmtracedump_prints_what_debians_does() {
         let trace = dir.path().join("calls.trace");
         let words = art.command(writer, seed, &trace);
         Command::new(&words[0]).args(&words[1..]).run().exited(0);
-        // Where a thread takes the id of one that has ended, the old tool makes one of the two, and its sums are
-        // below 0.
+        // Where a thread takes the id of one that has ended, the old tool makes one of the two, and its
+        // sums are below 0.
         let mut profile = tracebridge();
         let profile =
             profile.args(["profile", "--json"]).arg(&trace).run().exited_with_one_of(&[0, 3]).json();

@@ -373,7 +373,8 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
             writeln!(to, "  moved by {} ns", input.offset_ns)?;
         }
         if let Some((error_ns, confidence)) = input.error_ns.zip(input.confidence) {
-            let (error, percent) = (micros(error_ns), confidence * 100.0);
+            let error = micros(error_ns);
+            let percent = confidence * 100.0;
             writeln!(to, "  right within {error}, with {percent:.0} % confidence")?;
         }
         if let Some(median) = input.residual_median_ns.filter(|_| explain || input.error_ns.is_none()) {

@@ -26,8 +26,8 @@ pub(super) struct Declarations<'a> {
 }
 
 impl<'a> Declarations<'a> {
-    /// An empty collection. `text` is the text section that will be added next; it determines the size of the
-    /// tables.
+    /// An empty collection. `text` is the text section that will be added next; it determines the size of
+    /// the tables.
     pub(super) fn new(text: Option<&KeySection<'_>>) -> Self {
         Declarations {
             report: ReadReport::default(),
@@ -105,8 +105,8 @@ impl<'a> Declarations<'a> {
         index
     }
 
-    /// Gives threads that a streaming file declares by the low 16 bits of their ids the whole ids, which only
-    /// the list at the end has.
+    /// Gives threads that a streaming file declares by the low 16 bits of their ids the whole ids, which
+    /// only the list at the end has.
     pub(super) fn restore_cut_ids(&mut self, listed: &[(u32, Cow<'_, str>)]) {
         let by_cut_id = by_cut_id(listed.iter().map(|(id, _)| *id));
         for (cut, id) in by_cut_id.into_iter().filter_map(|(cut, id)| Some((cut, id?))) {
@@ -119,12 +119,13 @@ impl<'a> Declarations<'a> {
         }
     }
 
-    /// Makes the low 16 bits of a listed thread's id mean that thread, unless several listed threads have the
-    /// same 16 bits: ART cut the ids in records so before May 2023.
+    /// Makes the low 16 bits of a listed thread's id mean that thread, unless several listed threads have
+    /// the same 16 bits: ART cut the ids in records so before May 2023.
     pub(super) fn bind_cut_ids(&mut self) {
         let by_cut_id = by_cut_id(self.threads.iter().map(|thread| thread.id));
         let ambiguous = by_cut_id.values().filter(|id| id.is_none()).count() as u64;
-        // An id may be listed twice: it means the first of its threads until the second is found in the records.
+        // An id may be listed twice: it means the first of its threads until the second is found in the
+        // records.
         for (index, thread) in self.threads.iter().enumerate().rev() {
             let cut = thread.id as u16;
             if thread.id > u32::from(u16::MAX) && by_cut_id.get(&cut) == Some(&Some(thread.id)) {

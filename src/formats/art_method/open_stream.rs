@@ -40,7 +40,8 @@ fn explained_records(declared: &Declarations<'_>, bytes: &[u8], layout: RecordLa
     let mut threads: HashSet<u16> = declared.threads.iter().map(|thread| thread.id as u16).collect();
     let mut methods: HashSet<u64> = declared.methods.iter().map(|method| method.id & !3).collect();
     let mut at = 0;
-    let (mut tried, mut explained) = (0, 0);
+    let mut tried = 0;
+    let mut explained = 0;
     while let Some(Ok((packet, len))) = next_packet(&bytes[at..], layout) {
         match packet {
             Packet::Records(_) => {

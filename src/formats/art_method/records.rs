@@ -311,7 +311,7 @@ impl<S: RecordSink> RecordVisitor for SinkVisitor<'_, S> {
         // asks for them.
         match self.clock {
             ClockMode::Dual if SIZE == RecordLayout::Dual.size() => {
-                self.take(records, decode, ClockMode::Dual)
+                self.take(records, decode, ClockMode::Dual);
             }
             ClockMode::Wall => self.take(records, decode, ClockMode::Wall),
             _ => self.take(records, decode, ClockMode::ThreadCpu),

@@ -1,6 +1,6 @@
-//! The places that a method trace may have on the timeline: one for each clock that may be that of its start;
-//! and the choice among them. A trace that cannot be placed by clock snapshots is placed at the offset at
-//! which calls and markers of the same name coincide most often.
+//! The places that a method trace may have on the timeline: one for each clock that may be that of its
+//! start; and the choice among them. A trace that cannot be placed by clock snapshots is placed at the
+//! offset at which calls and markers of the same name coincide most often.
 
 use super::clock_map::{self, ClockMap, ReferenceClock};
 use super::identity::Evidence;
@@ -21,11 +21,11 @@ pub const MAX_OUTSIDE_RECORDING_NS: u64 = 1_000_000_000;
 /// How exact a trace's start is, ns: the time is cut to µs, and a counter's reading is cut to its tick.
 /// Candidates closer than this, and than the snapshots' own error, count as one.
 pub const START_RESOLUTION_NS: u64 = 3_000;
-/// Candidates closer than this are reported as ambiguous instead of refused: ns. 99 % of all calls may be off
-/// by as much.
+/// Candidates closer than this are reported as ambiguous instead of refused: ns. 99 % of all calls may be
+/// off by as much.
 const AMBIGUITY_NS: u64 = 100_000;
-/// The least ratio of the residual at places that are certainly wrong to the residual at the candidate. Below
-/// this ratio the candidate fits by chance only.
+/// The least ratio of the residual at places that are certainly wrong to the residual at the candidate.
+/// Below this ratio the candidate fits by chance only.
 const CHANCE_RATIO: f64 = 2.0;
 /// Places that are certainly wrong, as distances from the candidate, ns. None is a multiple of a usual
 /// period.
@@ -34,11 +34,13 @@ const CONTROL_OFFSETS_NS: [i64; 6] =
 /// The limits on the edges, and on the stretches off the CPU, of one thread that are compared at
 /// [`CONTROL_OFFSETS_NS`].
 const MAX_SAMPLED_PER_THREAD: usize = 2_048;
-/// The least ratio of the second-best candidate's residual to the best one's, for the best one to be chosen.
+/// The least ratio of the second-best candidate's residual to the best one's, for the best one to be
+/// chosen.
 const MIN_RATIO_TO_RUNNER_UP: f64 = 3.0;
 /// If a candidate has a residual up to this, ns, no further candidates are looked for.
 const GOOD_RESIDUAL_NS: f64 = 30_000.0;
-/// ART's markers of starts say something if together they are at most one part in so many of the recordings.
+/// ART's markers of starts say something if together they are at most one part in so many of the
+/// recordings.
 const MAX_CHANCE_OF_START: u64 = 100;
 /// A candidate with a larger residual than this, ns, is refused.
 pub const MAX_RESIDUAL_NS: f64 = 500_000.0;
@@ -55,8 +57,8 @@ pub struct Candidate {
     ends: Timestamp,
     /// For each thread of the trace, the residuals with the kernel thread that fits best.
     pub fits: Vec<Option<Residuals>>,
-    /// Geometric mean of the residuals, ns; `None` where there is nothing to compare, or where the residuals
-    /// are as small at places that are certainly wrong.
+    /// Geometric mean of the residuals, ns; `None` where there is nothing to compare, or where the
+    /// residuals are as small at places that are certainly wrong.
     pub residual_ns: Option<f64>,
     /// The records of the trace, compared with the threads' times on a CPU.
     pub running: RunningFit,
@@ -73,8 +75,8 @@ pub struct Candidate {
     pub doubtful: bool,
 }
 
-/// Every place that the trace may have: one for each clock that snapshots tie to the recording. Also returns
-/// the clocks that cannot be tried and cannot be ruled out either.
+/// Every place that the trace may have: one for each clock that snapshots tie to the recording. Also
+/// returns the clocks that cannot be tried and cannot be ruled out either.
 pub fn candidates(
     evidence: &Evidence<'_, '_>,
     reference: &ReferenceClock,
@@ -159,7 +161,8 @@ pub fn choose(
     }
 }
 
-/// Leaves out the places at which clearly more records lie where their threads did not run than at the best one.
+/// Leaves out the places at which clearly more records lie where their threads did not run than at the best
+/// one.
 fn reject_by_running(candidates: &mut Vec<Candidate>) {
     let rate = |c: &Candidate| c.running.here.miss_rate();
     let proven = candidates.iter().filter(|c| c.running.proves());
@@ -210,8 +213,8 @@ fn choose_by_residuals(
     let (best, rest) = candidates.split_first().ok_or(NoPlace::NoCandidate)?;
     let others: Vec<&Candidate> = rest.iter().filter(|c| c.distance(best) > same).collect();
     let as_good = |c: &&&Candidate| best.residual_ns.is_none_or(|ns| c.order() < ns * MIN_RATIO_TO_RUNNER_UP);
-    // A candidate that is as good and near is reported; one that is as good and far away must not be decided
-    // by chance.
+    // A candidate that is as good and near is reported; one that is as good and far away must not be
+    // decided by chance.
     let doubt = others.iter().filter(as_good).max_by_key(|c| c.distance(best));
     let near = doubt.filter(|c| {
         c.distance(best) <= AMBIGUITY_NS && best.residual_ns.is_none_or(|ns| ns <= MAX_RESIDUAL_NS)
@@ -304,7 +307,8 @@ impl Evidence<'_, '_> {
         let mut items: Vec<f64> = fits.iter().flatten().flat_map(|f| f.medians.iter().copied()).collect();
         let begins =
             segments.first().map_or(Timestamp::MIN, |m| m.map(Timestamp(self.trace.header().start_ns())));
-        // ART reads the start time while all threads are suspended, and writes a marker around that stretch.
+        // ART reads the start time while all threads are suspended, and writes a marker around that
+        // stretch.
         let from_start = self.kernel.art_starts.iter().map(|(from, to)| distance(begins, *from, *to));
         let from_start = from_start.reduce(f64::min).filter(|_| self.is_start_rare());
         items.extend(from_start);
@@ -331,7 +335,8 @@ impl Evidence<'_, '_> {
         }
     }
 
-    /// Whether a trace that lies anywhere in the recordings hardly begins in one of ART's markers by chance.
+    /// Whether a trace that lies anywhere in the recordings hardly begins in one of ART's markers by
+    /// chance.
     fn is_start_rare(&self) -> bool {
         let near = 2 * GOOD_RESIDUAL_NS as u64;
         let marked: u64 = self.kernel.art_starts.iter().map(|(from, to)| to.since(*from) + near).sum();
@@ -399,10 +404,11 @@ fn distance(at: Timestamp, from: Timestamp, to: Timestamp) -> f64 {
 /// Offsets no further apart than this, ns, count as one. Even the intervals between regular calls vary by
 /// more than this.
 const BIN_WIDTH_NS: i64 = 20_000;
-/// The number of edges whose offsets are counted together. It is small, so that the clocks do not drift apart
-/// between the first and the last of these edges.
+/// The number of edges whose offsets are counted together. It is small, so that the clocks do not drift
+/// apart between the first and the last of these edges.
 const EDGES_PER_BLOCK: usize = 32;
-/// Names with more markers than this are not used, since each edge is compared with every marker of its name.
+/// Names with more markers than this are not used, since each edge is compared with every marker of its
+/// name.
 const MAX_MARKERS: usize = 20_000;
 /// The share of a block's edges that must agree about an offset.
 const MIN_AGREEING_SHARE: f64 = 0.6;
@@ -424,7 +430,8 @@ pub fn most_frequent_offset(
             points.extend(blocks.into_iter().flatten().filter_map(|block| agreed(block, seen)));
         }
     }
-    // Offsets that do not lie on one line with the best one are dropped: clocks drift, but they do not jump.
+    // Offsets that do not lie on one line with the best one are dropped: clocks drift, but they do not
+    // jump.
     let best = *points.iter().max_by_key(|p| p.2)?;
     points.retain(|p| p.1.abs_diff(best.1) <= 1_000_000 + p.0.abs_diff(best.0) / 500);
     let first = points.iter().min_by_key(|p| p.0)?;
@@ -436,8 +443,8 @@ pub fn most_frequent_offset(
     Some(ClockMap::through(line))
 }
 
-/// The enters of the method with the fewest markers (but at least 8): frequent calls coincide with markers by
-/// chance.
+/// The enters of the method with the fewest markers (but at least 8): frequent calls coincide with markers
+/// by chance.
 fn rarest(thread: &MethodEvidence, seen: &ThreadActivity) -> Option<Vec<NamedEdge>> {
     let mut counts = std::collections::HashMap::<u32, usize>::new();
     for mark in seen.marks.iter().filter(|m| m.begin) {

@@ -1,5 +1,5 @@
-//! Evidence from recordings, with which method traces are compared: the threads' names, their times on a CPU,
-//! and their markers.
+//! Evidence from recordings, with which method traces are compared: the threads' names, their times on a
+//! CPU, and their markers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,8 @@ pub struct KernelEvidence {
     pub threads: FxHashMap<Tid, ThreadActivity>,
     /// The number that stands for each marker name.
     pub names: HashMap<Vec<u8>, u32>,
-    /// Stretches in which ART suspended all threads to begin a trace: begin and end, in the timeline's clock.
+    /// Stretches in which ART suspended all threads to begin a trace: begin and end, in the timeline's
+    /// clock.
     pub art_starts: Vec<(Timestamp, Timestamp)>,
     /// Time of the earliest event, in the timeline's clock.
     pub first: Timestamp,
@@ -39,7 +40,8 @@ pub struct KernelEvidence {
 pub struct ThreadActivity {
     /// Every name that the thread had, at most 16.
     pub comms: Vec<Vec<u8>>,
-    /// The thread's process, taken from the recording's thread list, its events, or the thread's own markers.
+    /// The thread's process, taken from the recording's thread list, its events, or the thread's own
+    /// markers.
     pub tgid: Option<Pid>,
     /// Time of the thread's earliest event, in the timeline's clock.
     pub first: Timestamp,
@@ -51,8 +53,8 @@ pub struct ThreadActivity {
     switches: Vec<(Timestamp, Cpu, bool)>,
     /// Stretches on a CPU: begin, end, and how long all stretches before it are together, ns.
     on_cpu: Vec<(Timestamp, Timestamp, u64)>,
-    /// Stretches in which the thread came onto a CPU or left it at an unknown time, because the switch is not
-    /// recorded. Some kernels leave out switches of an idle CPU.
+    /// Stretches in which the thread came onto a CPU or left it at an unknown time, because the switch is
+    /// not recorded. Some kernels leave out switches of an idle CPU.
     unknown: Vec<(Timestamp, Timestamp)>,
 }
 
@@ -77,8 +79,8 @@ enum EvidenceType {
 
 impl KernelEvidence {
     /// Evidence for traces of these processes. Of a thread that is known to belong to another process the
-    /// times on a CPU are not kept: they are most of a recording. `None` is the process of a trace that does
-    /// not tell it, which may be any.
+    /// times on a CPU are not kept: they are most of a recording. `None` is the process of a trace that
+    /// does not tell it, which may be any.
     pub fn of_processes(traced: &[Option<Pid>]) -> KernelEvidence {
         KernelEvidence { processes: traced.iter().copied().collect(), ..KernelEvidence::default() }
     }
@@ -160,7 +162,8 @@ impl KernelEvidence {
 
     /// Adds the name and the process of a thread from the recording's thread list.
     pub fn add_thread(&mut self, thread: &ThreadInfo<'_>) {
-        // A thread that is only listed has no events yet: `first` is the last moment of all until one comes.
+        // A thread that is only listed has no events yet: `first` is the last moment of all until one
+        // comes.
         let listed = || ThreadActivity { first: Timestamp::MAX, ..ThreadActivity::default() };
         let activity = self.threads.entry(thread.tid).or_insert_with(listed);
         activity.tgid = thread.tgid.or(activity.tgid);
@@ -239,8 +242,9 @@ impl ThreadActivity {
         }
     }
 
-    /// `first` and `last` are the times of the first and the last event of all recordings: a thread whose first
-    /// switch is off a CPU ran from the first event on, and one that was not switched off ran until the last.
+    /// `first` and `last` are the times of the first and the last event of all recordings: a thread whose
+    /// first switch is off a CPU ran from the first event on, and one that was not switched off ran until
+    /// the last.
     fn finish(&mut self, first: Timestamp, last: Timestamp) {
         self.marks.sort_by_key(|m| m.ts);
         let mut open = Vec::new();
@@ -292,8 +296,8 @@ impl ThreadActivity {
         self.unknown.get(after).is_some_and(|(since, _)| *since < to)
     }
 
-    /// The distance of `ts` from the nearest time on a CPU, ns: 0 within one. `None` where no context switch
-    /// tells it.
+    /// The distance of `ts` from the nearest time on a CPU, ns: 0 within one. `None` where no context
+    /// switch tells it.
     pub fn distance_from_cpu(&self, ts: Timestamp) -> Option<u64> {
         if self.is_unknown(ts, ts + 1) {
             return None;

@@ -1,10 +1,11 @@
-//! Finds where a method trace lies on the timeline: by the recording's clock snapshots, and by comparing the
-//! trace's calls with the recording's markers and context switches.
+//! Finds where a method trace lies on the timeline: by the recording's clock snapshots, and by comparing
+//! the trace's calls with the recording's markers and context switches.
 //!
 //! No field of a method trace names the clock of its start: Dalvik writes CLOCK_REALTIME, ART writes
 //! CLOCK_MONOTONIC or, for a year (2023 to 2024), the CPU's counter. So each clock is tried: the snapshots
-//! give the trace's place by this clock, and the residuals of markers and context switches show how well that
-//! place fits. A clock is chosen only if its place fits clearly better than the places of all other clocks.
+//! give the trace's place by this clock, and the residuals of markers and context switches show how well
+//! that place fits. A clock is chosen only if its place fits clearly better than the places of all other
+//! clocks.
 //!
 //! Samples are placed by the times that their threads had a CPU (`sample_place.rs`).
 
@@ -98,11 +99,11 @@ fn joined(trials: &[Trial]) -> String {
 
 /// A place that is farther off than this, ns, is not proven.
 const MAX_PROVEN_ERROR_NS: u64 = 100_000;
-/// A recording whose clock is the kernel's trace clock is related to others by times that are printed in µs and
-/// read from a file: their error, ns.
+/// A recording whose clock is the kernel's trace clock is related to others by times that are printed in µs
+/// and read from a file: their error, ns.
 const TRACE_CLOCK_ERROR_NS: u64 = 10_000;
-/// The farthest before or after a recording that a trace may begin, ns. The unit of a trace's times, ticks or
-/// ns, is chosen so that the trace begins within this distance.
+/// The farthest before or after a recording that a trace may begin, ns. The unit of a trace's times, ticks
+/// or ns, is chosen so that the trace begins within this distance.
 const MAX_UNIT_DISTANCE_NS: u64 = 60_000_000_000;
 
 /// The clock of a trace's start by its runtime's source.
@@ -142,8 +143,8 @@ pub fn align(
     }
 }
 
-/// The place of a method trace without a recording, or with one that has no events: the trace's own clock is
-/// the timeline's, unless snapshots relate them.
+/// The place of a method trace without a recording, or with one that has no events: the trace's own clock
+/// is the timeline's, unless snapshots relate them.
 fn without_recording(
     trace: &MethodTrace<'_>,
     reference: &ReferenceClock,
@@ -185,8 +186,8 @@ fn settle(
         candidate.fits.iter().flatten().map(|fit| fit.pairs.len()).sum::<usize>() >= MIN_MARKER_PAIRS;
     let runtime = runtime_clock(evidence.trace);
     let mut pairs = pairs_to_correct_by(&candidate.fits);
-    // A clock that is certain is corrected only where the records do not lie where their threads ran. Samples
-    // are not taken while their thread runs: what lies between two of them bounds nothing.
+    // A clock that is certain is corrected only where the records do not lie where their threads ran.
+    // Samples are not taken while their thread runs: what lies between two of them bounds nothing.
     let is_exact = runtime.is_certain && runtime.clock == candidate.clock && candidate.is_from_snapshots;
     if candidate.doubtful || candidate.running.are_samples || (is_exact && candidate.running.agrees()) {
         pairs.clear();
@@ -257,8 +258,8 @@ fn settle(
     placement
 }
 
-/// Reads the times of a trace of the always-on tracer as ticks of the CPU's counter where only this puts them
-/// near the recording. Its first version wrote ticks, its second one ns, and neither says so.
+/// Reads the times of a trace of the always-on tracer as ticks of the CPU's counter where only this puts
+/// them near the recording. Its first version wrote ticks, its second one ns, and neither says so.
 pub fn settle_counter_unit(
     trace: &mut MethodTrace<'_>,
     recordings: Option<&KernelEvidence>,

@@ -63,8 +63,8 @@ pub struct Placement {
     /// The maps from the trace's clock to the timeline's. There are several where a clock was set, or stood
     /// still, during the recording.
     pub segments: Vec<ClockMap>,
-    /// For each thread, the number of the record from which on the second map applies, then the third, and so
-    /// on.
+    /// For each thread, the number of the record from which on the second map applies, then the third, and
+    /// so on.
     pub changes: Vec<Vec<u64>>,
     /// For each thread, the kernel thread that it is.
     pub identities: Vec<ThreadIdentity>,
@@ -81,8 +81,8 @@ pub struct Finding {
     pub verdict: Verdict,
     /// Why this place was chosen.
     pub basis: PlaceBasis,
-    /// The offset may be wrong by at most this, ns, with the confidence of the verdict. `None` where the place is
-    /// assumed, and for samples that a clock places.
+    /// The offset may be wrong by at most this, ns, with the confidence of the verdict. `None` where the
+    /// place is assumed, and for samples that a clock places.
     pub error_ns: Option<u64>,
     /// Median of the residuals, ns.
     pub median: Option<u64>,

@@ -1,5 +1,5 @@
-//! How many records of a method trace lie where their thread had a CPU. A thread that writes a record runs; so
-//! at the right place of a trace all of its records lie within times on a CPU.
+//! How many records of a method trace lie where their thread had a CPU. A thread that writes a record runs;
+//! so at the right place of a trace all of its records lie within times on a CPU.
 
 use super::clock_map::ClockMap;
 use super::identity::Evidence;
@@ -97,9 +97,9 @@ impl PlaceOfRecords<'_> {
     }
 }
 
-/// Counts the records of `threads` (those of `evidence`, or a sample of them) at a place. Where ART's sampler
-/// ran at the times of the records, and the threads themselves did not, the trace holds samples, whose times
-/// the sampler took. Also returns whether that is so.
+/// Counts the records of `threads` (those of `evidence`, or a sample of them) at a place. Where ART's
+/// sampler ran at the times of the records, and the threads themselves did not, the trace holds samples,
+/// whose times the sampler took. Also returns whether that is so.
 pub fn count(
     evidence: &Evidence<'_, '_>,
     threads: &[MethodEvidence],

@@ -1,4 +1,5 @@
-//! The clock of a method trace's start by the source of the runtime that wrote it. Contents may contradict it.
+//! The clock of a method trace's start by the source of the runtime that wrote it. Contents may contradict
+//! it.
 
 use crate::clock::Clock;
 use crate::formats::art_method::{Header, MethodTrace, YEAR_2001_NS};
@@ -8,8 +9,8 @@ use crate::formats::art_method::{Header, MethodTrace, YEAR_2001_NS};
 pub struct RuntimeClock {
     /// The clock of the start.
     pub clock: Clock,
-    /// No release of this runtime has taken another clock, and its times since the start are readings of this
-    /// clock. Otherwise they may be ticks of the CPU's counter, scaled to µs or ns, which drift.
+    /// No release of this runtime has taken another clock, and its times since the start are readings of
+    /// this clock. Otherwise they may be ticks of the CPU's counter, scaled to µs or ns, which drift.
     pub is_certain: bool,
 }
 
