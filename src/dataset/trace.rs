@@ -197,7 +197,7 @@ impl TraceSource<'_> {
             Err(error) => return Err(RefusedTrace::Merge(error).into()),
         };
         self.inputs.iter().try_for_each(Input::check_whole).map_err(RefusedTrace::from)?;
-        let Tabulated { summary, head, threads, unmatched_asyncs } = made;
+        let Tabulated { summary, head, threads } = made;
         if let Some(damage) = summary.report.damage.first()
             && !self.options.keep_damaged
         {
@@ -226,7 +226,6 @@ impl TraceSource<'_> {
             start_realtime,
             day: &day,
             day_from,
-            unmatched_asyncs,
             has_method_calls: self.options.large.method_calls,
         };
         let ended = self.push_ends(&mut rows, &facts).and_then(|()| rows.finish());

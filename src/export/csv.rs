@@ -2,7 +2,8 @@
 //! frames.
 //!
 //! The format is RFC 4180 with a header line. Times are ns; a column is empty where it does not apply. The
-//! columns `thread` and `process` hold the names that are known at the time of the row. The column `details`
+//! columns `thread` and `process` hold the names that are known at the time of the row; `thread` holds the name of
+//! a program's own track that is no thread. The column `details`
 //! holds the fields of an event that is none of the others, the track of an asynchronous slice, and what is
 //! known of a frame, whose token is in `value`. The
 //! column `cpu_dur_ns` holds the CPU time of a method call where the trace has it beside wall time.
@@ -123,6 +124,11 @@ fn thread_id(thread: &MethodThread) -> Tid {
     thread.tid.unwrap_or(Tid(thread.trace_id as i32))
 }
 
+/// The name of a track that is not a thread itself. Threads without a kernel thread id are such tracks.
+fn track_name(track: &OwnTrack) -> &str {
+    if track.place().1.is_some() { "" } else { &track.name }
+}
+
 impl TrackSink for CsvWriter {
     fn begin(&mut self, _: Task, _: Timestamp, _: &[u8]) -> io::Result<()> {
         Ok(())
@@ -133,14 +139,20 @@ impl TrackSink for CsvWriter {
     }
 
     fn async_edge(&mut self, names: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        let (ts, dur) = match slice.edge {
-            AsyncEdge::End(Some(start)) => (start, Some(slice.ts.since(start))),
-            AsyncEdge::Instant => (slice.ts, None),
-            AsyncEdge::Begin | AsyncEdge::End(None) => return Ok(()),
+        let (ts, dur) = match (slice.ended(), slice.edge) {
+            (Some(span), _) => (span.start, Some(span.end.since(span.start))),
+            (None, AsyncEdge::Instant) => (slice.ts, None),
+            _ => return Ok(()),
         };
         let row = CsvRow { kind: "async", ts, dur, pid: Some(pid), name: slice.name, ..CsvRow::default() };
         let details = slice.track.unwrap_or_default();
         self.row(&CsvRow { value: Some(slice.cookie), process: &names.process_name(pid), details, ..row })
+    }
+
+    fn thread_ended(&mut self, names: &Tasks, at: Task) -> io::Result<()> {
+        let name = names.thread_name(at.tid);
+        let row = CsvRow { kind: "thread", pid: at.tgid, tid: Some(at.tid), ..CsvRow::default() };
+        if name.is_empty() { Ok(()) } else { self.row(&CsvRow { name: name.as_bytes(), ..row }) }
     }
 
     fn instant(&mut self, names: &Tasks, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
@@ -213,6 +225,7 @@ impl TrackSink for CsvWriter {
         self.row(&CsvRow {
             pid,
             tid,
+            thread: track_name(track),
             depth: Some(depth),
             details: &track.details(),
             ..CsvRow::from_span(kind, span, name)
@@ -221,8 +234,8 @@ impl TrackSink for CsvWriter {
 
     fn track_instant(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let (pid, tid) = track.place();
-        let details = &track.details();
-        self.row(&CsvRow { kind: "instant", ts, pid, tid, name, details, ..CsvRow::default() })
+        let (details, thread) = (&track.details(), track_name(track));
+        self.row(&CsvRow { kind: "instant", ts, pid, tid, name, thread, details, ..CsvRow::default() })
     }
 
     fn track_counter(&mut self, track: &OwnTrack, ts: Timestamp, value: CounterValue) -> io::Result<()> {

@@ -342,14 +342,39 @@ impl TrackSink for FirefoxWriter {
     }
 
     fn async_edge(&mut self, _: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        let (start, end) = match slice.edge {
-            AsyncEdge::End(Some(start)) => (start, Some(slice.ts)),
-            AsyncEdge::Instant => (slice.ts, None),
-            AsyncEdge::Begin | AsyncEdge::End(None) => return Ok(()),
+        let ended = slice.ended();
+        let (start, end) = match (ended, slice.edge) {
+            (Some(span), _) => (span.start, Some(span.end)),
+            (None, AsyncEdge::Instant) => (slice.ts, None),
+            _ => return Ok(()),
         };
         let thread = self.thread(pid, pid.main_thread());
-        let detail = format!("{} {}", text(slice.track.unwrap_or(b"async")), slice.cookie);
+        let not_ended = if ended.is_some_and(|span| span.open) { "; not ended" } else { "" };
+        let detail = format!("{} {}{not_ended}", text(slice.track.unwrap_or(b"async")), slice.cookie);
         self.add_marker(thread, start, end, &text(slice.name), &detail, self.categories.atrace);
+        Ok(())
+    }
+
+    fn thread_ended(&mut self, names: &Tasks, at: Task) -> io::Result<()> {
+        self.sampled.remove(&at.tid);
+        if let Some(thread) = self.threads.remove(&at.tid) {
+            self.profile.set_thread_name(thread, &names.thread_name(at.tid));
+        }
+        Ok(())
+    }
+
+    // What is written when it ends may have begun before all that is written until then.
+    fn seen(&mut self, event: &Event<'_>) {
+        self.timestamp(event.ts);
+    }
+
+    fn track_begin(&mut self, _: &OwnTrack, ts: Timestamp, _: &[u8]) -> io::Result<()> {
+        self.timestamp(ts);
+        Ok(())
+    }
+
+    fn method_begin(&mut self, _: &MethodThread, _: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
+        self.timestamp(open.begun);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use crate::ftrace::task_state::TaskState;
 use crate::ids::{Cpu, Pid};
 use crate::measure::is_cut;
 use crate::timeline::MergeSummary;
-use crate::tracks::{AsyncEdge, AsyncSlice, Span, Task, Tasks, ThreadState, TrackSink};
+use crate::tracks::{AsyncSlice, Span, Task, Tasks, ThreadState, TrackSink};
 
 /// The most occurrences that wait to be handed out.
 const MAX_OCCURRENCES: usize = 100;
@@ -134,8 +134,7 @@ impl TrackSink for LiveWatch {
     }
 
     fn async_edge(&mut self, names: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        if let (false, AsyncEdge::End(Some(start))) = (self.triggers.is_empty(), slice.edge) {
-            let span = Span { start, end: slice.ts, open: false };
+        if let (false, Some(span)) = (self.triggers.is_empty(), slice.ended().filter(|span| !span.open)) {
             let place = || format!("{} ({pid})", names.process_name(pid));
             self.slice(&place, span, slice.name);
         }

@@ -262,9 +262,10 @@ impl TrackObserver for Finder {
         match track.owner {
             TrackOwner::Thread { tid, tgid } => self.end(Task { tid, tgid }, span, name),
             TrackOwner::Process(pid) => {
-                let edge = if span.open { AsyncEdge::Begin } else { AsyncEdge::End(Some(span.start)) };
+                let ended = AsyncEdge::End { begin: span.start, open: false };
+                let edge = if span.open { AsyncEdge::Begin } else { ended };
                 let ts = if span.open { span.start } else { span.end };
-                self.async_edge(pid, &AsyncSlice { track: None, name, cookie: 0, ts, edge });
+                self.async_edge(pid, &AsyncSlice { id: 0, track: None, name, cookie: 0, ts, edge });
             }
             TrackOwner::Machine => {}
         }

@@ -155,7 +155,9 @@ impl LaunchMarks {
         }
         let Some(mark) = AsyncMark::from_name(slice.name) else { return };
         let span = match slice.edge {
-            AsyncEdge::End(begin) => AsyncSpan { begin, end: Some(slice.ts) },
+            AsyncEdge::End { open: true, .. } => return,
+            AsyncEdge::End { begin, .. } => AsyncSpan { begin: Some(begin), end: Some(slice.ts) },
+            AsyncEdge::EndWithoutBegin => AsyncSpan { begin: None, end: Some(slice.ts) },
             _ => AsyncSpan { begin: Some(slice.ts), end: None },
         };
         match mark {

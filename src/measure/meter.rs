@@ -275,7 +275,7 @@ impl TrackSink for RunMeter {
     }
 
     fn async_edge(&mut self, _: &Tasks, _: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        if matches!(slice.edge, AsyncEdge::End(_)) {
+        if matches!(slice.edge, AsyncEdge::End { open: false, .. } | AsyncEdge::EndWithoutBegin) {
             self.slice_ended(slice.ts, slice.name);
         }
         Ok(())

@@ -8,17 +8,54 @@ pub(crate) const CPU_FREQUENCY: &str = "frequency (kHz)";
 /// The meaning of an event type, with the indices of the fields that matter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EventRole {
-    Switch { prev: [usize; 3], next: [usize; 3] },
-    Waking { pid: usize, comm: usize },
-    Print { buf: usize },
-    CpuCounter { name: &'static str, value: usize, cpu: usize },
-    Clock { name: usize, value: usize },
-    IrqEntry { name: usize },
-    SoftirqEntry { vec: usize },
+    Switch {
+        prev: [usize; 3],
+        next: [usize; 3],
+    },
+    Waking {
+        pid: usize,
+        comm: usize,
+    },
+    Print {
+        buf: usize,
+    },
+    /// A thread begins to exist.
+    TaskBegin {
+        pid: usize,
+        comm: usize,
+        clone_flags: usize,
+    },
+    /// A thread exits, or is freed after its exit.
+    TaskEnd {
+        pid: usize,
+        is_freed: bool,
+    },
+    CpuCounter {
+        name: &'static str,
+        value: usize,
+        cpu: usize,
+    },
+    Clock {
+        name: usize,
+        value: usize,
+    },
+    IrqEntry {
+        name: usize,
+    },
+    SoftirqEntry {
+        vec: usize,
+    },
     IrqExit,
-    BlockedReason { pid: usize, io_wait: usize },
-    BinderSend { id: usize },
-    BinderReceive { id: usize },
+    BlockedReason {
+        pid: usize,
+        io_wait: usize,
+    },
+    BinderSend {
+        id: usize,
+    },
+    BinderReceive {
+        id: usize,
+    },
     Other,
 }
 
@@ -35,6 +72,12 @@ impl EventRole {
             "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => {
                 field("pid").zip(field("comm")).map(|(pid, comm)| EventRole::Waking { pid, comm })
             }
+            "task_newtask" => (|| {
+                let (pid, comm, clone_flags) = (field("pid")?, field("comm")?, field("clone_flags")?);
+                Some(EventRole::TaskBegin { pid, comm, clone_flags })
+            })(),
+            "sched_process_exit" => field("pid").map(|pid| EventRole::TaskEnd { pid, is_freed: false }),
+            "sched_process_free" => field("pid").map(|pid| EventRole::TaskEnd { pid, is_freed: true }),
             "print" => field("buf").map(|buf| EventRole::Print { buf }),
             "cpu_frequency" => EventRole::cpu_counter(kind, CPU_FREQUENCY),
             "cpu_idle" => EventRole::cpu_counter(kind, "idle state"),

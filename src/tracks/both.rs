@@ -63,6 +63,11 @@ impl<A: TrackSink, B: TrackSink> TrackSink for Both<A, B> {
         self.second.counter(names, scope, at)
     }
 
+    fn thread_ended(&mut self, names: &Tasks, at: Task) -> io::Result<()> {
+        self.first.thread_ended(names, at)?;
+        self.second.thread_ended(names, at)
+    }
+
     fn event_type(&mut self) {
         self.first.event_type();
         self.second.event_type();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::open_async::AsyncSlices;
 use super::sink::{
     Arrow, ArrowKind, CounterSample, CounterScope, MethodLabel, ObservedSink, OpenMethod, OpenOwnSlice,
     OwnTrack, Span, TakenSample, ThreadState, TrackArgs, TrackSink,
@@ -23,7 +24,7 @@ use crate::formats::{
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ftrace::softirq_name;
 use crate::ftrace::task_state::TaskState;
-use crate::ids::{Cpu, Pid, Tid};
+use crate::ids::{Cpu, Tid};
 use crate::timeline::{
     DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
 };
@@ -81,6 +82,15 @@ impl OpenTimes<'_> {
     }
 }
 
+/// What was recorded last of a thread's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    Begun,
+    /// The thread has exited. It runs until it leaves its CPU.
+    Exited,
+    Freed,
+}
+
 /// A method thread with its open methods.
 pub(super) type MethodStack = (MethodThread, Vec<OpenMethod>);
 
@@ -121,8 +131,9 @@ pub(crate) struct TrackBuilder<S> {
     pub(super) tasks: Tasks,
     /// Open slices by thread.
     pub(super) slices: FxHashMap<Tid, OpenSlices>,
-    /// The begin of each open asynchronous slice, by process, track (or name) and cookie.
-    pub(super) asyncs: HashMap<(Pid, Vec<u8>, i64), Timestamp>,
+    pub(super) asyncs: AsyncSlices,
+    /// Threads whose begin or end was recorded.
+    pub(super) lives: FxHashMap<Tid, Life>,
     pub(super) cpus: BTreeMap<Cpu, RunningTask>,
     /// The state of each thread.
     pub(super) states: FxHashMap<Tid, OpenState>,
@@ -155,7 +166,8 @@ impl<S: TrackSink> TrackBuilder<S> {
             roles: Vec::new(),
             tasks: Tasks::default(),
             slices: FxHashMap::default(),
-            asyncs: HashMap::new(),
+            asyncs: AsyncSlices::default(),
+            lives: FxHashMap::default(),
             cpus: BTreeMap::new(),
             states: FxHashMap::default(),
             binder_sent: HashMap::new(),
@@ -188,6 +200,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     pub fn close(&mut self, end: Timestamp) -> io::Result<()> {
         self.close_losses(end)?;
         self.close_slices(end)?;
+        self.close_async_slices(end)?;
         self.close_track_slices(end)?;
         self.close_frames(end)?;
         self.close_thread_states(end)?;
@@ -214,7 +227,9 @@ impl<S: TrackSink> TrackBuilder<S> {
         forgotten += keep_latest(&mut self.slices, |open| {
             open.slices.last().map_or(Timestamp::MIN, |(begin, _)| *begin)
         });
-        forgotten += keep_latest(&mut self.asyncs, |begin| *begin);
+        forgotten += self.asyncs.keep_innermost(MAX_OPEN_FOLLOWED);
+        forgotten +=
+            keep_latest(&mut self.asyncs.open, |open| open.last().map_or(Timestamp::MIN, |last| last.begin));
         forgotten += keep_latest(&mut self.states, |open| open.since);
         forgotten += keep_latest(&mut self.binder_sent, |(sent, _)| *sent);
         let running: Vec<Tid> = self.cpus.values().map(|task| task.tid).collect();
@@ -223,6 +238,9 @@ impl<S: TrackSink> TrackBuilder<S> {
         self.tasks.threads.keep(2 * MAX_FOLLOWED, |tid| {
             states.contains_key(&tid) || slices.contains_key(&tid) || running.contains(&tid)
         });
+        if self.lives.len() > 2 * MAX_FOLLOWED {
+            self.lives = FxHashMap::default();
+        }
         forgotten
     }
 }
@@ -326,12 +344,21 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
             return Ok(());
         }
         self.sink.seen(event);
+        self.begin_life_if_dead(event.tid, event.ts)?;
         if event.tid.is_thread() && (event.comm.is_some() || event.tgid.is_some()) {
             self.tasks.threads.learn(event.tid, event.tgid, event.comm);
         }
         match role {
             EventRole::Switch { prev, next } => self.switch(event, kind, prev, next),
             EventRole::Waking { pid, comm } => self.wake(event, kind, pid, comm),
+            EventRole::TaskBegin { pid, comm, clone_flags } => {
+                self.task_begin(event, kind, pid, comm, clone_flags)?;
+                self.other(event, kind)
+            }
+            EventRole::TaskEnd { pid, is_freed } => {
+                self.task_end(event, kind, pid, is_freed)?;
+                self.other(event, kind)
+            }
             EventRole::Print { buf } => self.marker(event, event.text(kind, buf).unwrap_or(b"")),
             EventRole::CpuCounter { name, value, cpu } => self.cpu_counter(event, kind, name, value, cpu),
             EventRole::Clock { name, value } => self.clock_rate(event, kind, name, value),
@@ -560,12 +587,14 @@ impl<S: TrackSink> TrackBuilder<S> {
                 track.open.push(OpenOwnSlice { start: event.ts, name: name.to_vec(), args });
             }
             TrackEventKind::End => {
-                // Without a begin, the slice began before the recording.
                 if let Some(OpenOwnSlice { start, name, args }) = track.open.pop() {
                     track.args = continued(args, event.args);
                     let span = Span { start, end: event.ts, open: false };
                     let depth = track.open.len();
                     self.sink.track_slice(track, span, &name, depth)?;
+                } else {
+                    // The slice began before the recording.
+                    self.unmatched_ends += 1;
                 }
             }
             TrackEventKind::Instant { name } => self.sink.track_instant(track, event.ts, name)?,

@@ -4,12 +4,15 @@
 //! follows the kernel's events, the markers and the methods, and calls the sink for each slice, state and
 //! counter value.
 
+mod async_slices;
 mod both;
 mod builder;
+mod open_async;
 mod sink;
 mod slices;
 #[cfg(test)]
 pub(crate) mod tests;
+mod thread_lives;
 pub(crate) mod thread_names;
 mod thread_states;
 

@@ -56,7 +56,8 @@ pub(crate) trait TrackSink {
         let _ = (names, at, span, name);
         Ok(())
     }
-    /// A slice that belongs to a process, not to a thread, begins or ends.
+    /// A slice that belongs to a process, not to a thread, begins or ends. The ends are paired with their
+    /// begins already.
     fn async_edge(&mut self, names: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let _ = (names, pid, slice);
         Ok(())
@@ -110,6 +111,11 @@ pub(crate) trait TrackSink {
     /// A thread was in a state.
     fn state(&mut self, names: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
         let _ = (names, at, state);
+        Ok(())
+    }
+    /// A thread has ended, and its id belongs to another one from here on. `names` still has its names.
+    fn thread_ended(&mut self, names: &Tasks, at: Task) -> io::Result<()> {
+        let _ = (names, at);
         Ok(())
     }
     /// A thread woke another one, or sent a message to it.
@@ -394,19 +400,38 @@ pub(crate) struct Arrow {
 /// The begin or the end of an asynchronous slice.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AsyncSlice<'a> {
+    /// Number of the slice, the same at its begin and its end. Slices are numbered by their begins.
+    pub id: u64,
     /// The track's name, where the marker names one.
     pub track: Option<&'a [u8]>,
+    /// The name that the begin has. Only an end without a begin has its own.
     pub name: &'a [u8],
     pub cookie: i64,
     pub ts: Timestamp,
     pub edge: AsyncEdge,
 }
 
+impl AsyncSlice<'_> {
+    /// The whole slice, if this is its end and its begin was recorded.
+    pub fn ended(&self) -> Option<Span> {
+        match self.edge {
+            AsyncEdge::End { begin, open } => Some(Span { start: begin, end: self.ts, open }),
+            AsyncEdge::Begin | AsyncEdge::EndWithoutBegin | AsyncEdge::Instant => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AsyncEdge {
     Begin,
-    /// The slice ends. Holds the time of the begin, if it was recorded.
-    End(Option<Timestamp>),
+    /// The slice ends. `open` is true if no end was recorded: the slice then ends with the timeline.
+    End {
+        begin: Timestamp,
+        open: bool,
+    },
+    /// The slice ends, and its begin was not recorded. Outputs leave it out; [`TrackSink::async_edge`] passes
+    /// it on for launches that began before the recording.
+    EndWithoutBegin,
     Instant,
 }
 

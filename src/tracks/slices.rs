@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::builder::TrackBuilder;
-use super::sink::{
-    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OpenMethod, Span, TrackSink,
-};
+use super::builder::{OpenSlices, TrackBuilder};
+use super::open_async::AsyncPlace;
+use super::sink::{AsyncEdge, CounterSample, CounterScope, MethodCall, OpenMethod, Span, TrackSink};
 use crate::clock::Timestamp;
 use crate::formats::Event;
 use crate::ids::{Pid, Tid};
@@ -23,7 +22,6 @@ impl<S: TrackSink> TrackBuilder<S> {
             self.tasks.threads.learn_tgid_if_unknown(event.tid, Pid(pid));
         }
         let at = self.tasks.task(event.tid);
-        let edge = |edge, track, name, cookie| AsyncSlice { track, name, cookie, ts, edge };
         match marker {
             Some(Marker::Begin { name, .. }) => {
                 self.slices.entry(event.tid).or_default().begin(ts, name);
@@ -45,32 +43,20 @@ impl<S: TrackSink> TrackBuilder<S> {
                 ended
             }
             Some(Marker::AsyncBegin { pid, name, cookie }) => {
-                self.asyncs.insert((Pid(pid), name.to_vec(), cookie), ts);
-                self.sink.async_edge(&self.tasks, Pid(pid), &edge(AsyncEdge::Begin, None, name, cookie))
+                self.async_begin(&AsyncPlace::of_name(Pid(pid), name, cookie), name, ts)
             }
             Some(Marker::AsyncEnd { pid, name, cookie }) => {
-                let begun = self.asyncs.remove(&(Pid(pid), name.to_vec(), cookie));
-                self.sink.async_edge(&self.tasks, Pid(pid), &edge(AsyncEdge::End(begun), None, name, cookie))
+                self.async_end(&AsyncPlace::of_name(Pid(pid), name, cookie), name, ts)
             }
             Some(Marker::TrackBegin { pid, track, name, cookie }) => {
-                self.asyncs.insert((Pid(pid), track.to_vec(), cookie), ts);
-                self.sink.async_edge(
-                    &self.tasks,
-                    Pid(pid),
-                    &edge(AsyncEdge::Begin, Some(track), name, cookie),
-                )
+                self.async_begin(&AsyncPlace::of_track(Pid(pid), track, cookie), name, ts)
             }
             Some(Marker::TrackEnd { pid, track, name, cookie }) => {
-                let begun = self.asyncs.remove(&(Pid(pid), track.to_vec(), cookie));
-                let name = name.unwrap_or(track);
-                self.sink.async_edge(
-                    &self.tasks,
-                    Pid(pid),
-                    &edge(AsyncEdge::End(begun), Some(track), name, cookie),
-                )
+                self.async_end(&AsyncPlace::of_track(Pid(pid), track, cookie), name.unwrap_or(track), ts)
             }
             Some(Marker::TrackInstant { pid, track, name }) => {
-                self.sink.async_edge(&self.tasks, Pid(pid), &edge(AsyncEdge::Instant, Some(track), name, 0))
+                let place = AsyncPlace::of_track(Pid(pid), track, 0);
+                self.sink.async_edge(&self.tasks, Pid(pid), &place.slice(0, name, ts, AsyncEdge::Instant))
             }
             Some(Marker::Instant { name, .. }) => self.sink.instant(&self.tasks, at, ts, name),
             Some(Marker::Counter { pid, name, value, .. }) => {
@@ -114,14 +100,17 @@ impl<S: TrackSink> TrackBuilder<S> {
     /// input always gives the same output.
     pub(super) fn close_slices(&mut self, end: Timestamp) -> io::Result<()> {
         let open_slices: BTreeMap<Tid, _> = std::mem::take(&mut self.slices).into_iter().collect();
-        for (tid, open) in open_slices {
-            let mut name_end = open.names.len();
-            for (start, from) in open.slices.into_iter().rev() {
-                let span = Span { start, end, open: true };
-                let name = &open.names[from..name_end];
-                self.sink.end(&self.tasks, self.tasks.task(tid), span, name)?;
-                name_end = from;
-            }
+        open_slices.into_iter().try_for_each(|(tid, open)| self.end_slices(tid, open, end))
+    }
+
+    /// Ends the open slices of a thread at `end`.
+    pub(super) fn end_slices(&mut self, tid: Tid, open: OpenSlices, end: Timestamp) -> io::Result<()> {
+        let mut name_end = open.names.len();
+        for (start, from) in open.slices.into_iter().rev() {
+            let span = Span { start, end, open: true };
+            let name = &open.names[from..name_end];
+            self.sink.end(&self.tasks, self.tasks.task(tid), span, name)?;
+            name_end = from;
         }
         Ok(())
     }

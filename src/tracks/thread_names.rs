@@ -134,6 +134,13 @@ impl Tasks {
         self.threads.get(tid).and_then(NamedThread::name_text).unwrap_or_default()
     }
 
+    /// Forgets the names of a thread that has ended, and of its process if it was the main thread.
+    pub(super) fn forget(&mut self, tid: Tid) {
+        self.threads.threads.remove(&tid);
+        self.processes.remove(&Pid::of_main_thread(tid));
+        self.packages.remove(&Pid::of_main_thread(tid));
+    }
+
     /// The process's own name, or the name of its main thread.
     pub fn process_name(&self, pid: Pid) -> Cow<'_, str> {
         self.processes

@@ -25,6 +25,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         let tid = |at| event.tid_at(kind, at).unwrap_or(Tid::UNKNOWN);
         let left = tid(prev[1]);
         let entered = tid(next[1]);
+        self.begin_life_if_left(entered, ts)?;
         for (tid, comm) in [(left, prev[0]), (entered, next[0])] {
             if tid.is_thread() {
                 self.tasks.threads.learn(tid, None, event.text(kind, comm));
@@ -61,6 +62,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         comm: usize,
     ) -> io::Result<()> {
         let tid = event.tid_at(kind, pid).unwrap_or(Tid::UNKNOWN);
+        self.begin_life_if_left(tid, event.ts)?;
         self.tasks.threads.learn(tid, None, event.text(kind, comm));
         self.sink.wake(event, kind, tid);
         if !self.sink.wants_states() {

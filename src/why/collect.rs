@@ -340,8 +340,8 @@ impl TrackSink for ModelCollector {
 
     fn async_edge(&mut self, _: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         self.saw(slice.ts);
-        let AsyncEdge::End(Some(start)) = slice.edge else { return Ok(()) };
-        let span = Span { start, end: slice.ts, open: false };
+        let AsyncEdge::End { begin, open } = slice.edge else { return Ok(()) };
+        let span = Span { start: begin, end: slice.ts, open };
         self.slice_ended(pid.main_thread(), span, slice.name, false)
     }
 

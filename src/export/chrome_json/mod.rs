@@ -48,8 +48,8 @@ const CPU_PROCESS: Pid = Pid(1 << 23);
 /// The process of tracks that belong to no process.
 const TRACK_PROCESS: Pid = Pid(CPU_PROCESS.0 + 1);
 /// The first thread id of the tracks that programs write themselves. Tracks of whole threads have the ids of
-/// their threads.
-const OWN_TRACKS: i64 = 1 << 32;
+/// their threads. Perfetto reads 32 bits of a thread id, and no kernel uses the last one: PID_MAX_LIMIT is 2^22.
+const OWN_TRACKS: i64 = 1 << 31;
 
 /// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
@@ -213,21 +213,36 @@ impl TrackSink for ChromeJsonWriter {
     fn async_edge(&mut self, _: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let phase = match slice.edge {
             AsyncEdge::Begin => b'b',
-            AsyncEdge::End(_) => b'e',
+            AsyncEdge::End { .. } => b'e',
+            AsyncEdge::EndWithoutBegin => return Ok(()),
             AsyncEdge::Instant => b'n',
         };
         self.event(phase, process_place(pid), slice.ts, slice.name, "atrace", |out| {
-            // Viewers match the begin and the end of a slice by this id: the track and the cookie.
+            // Viewers match the begin and the end of a slice by this id. A track may have the name of slices
+            // without a track.
             out.extend(b",\"id2\":{\"local\":");
-            let track = slice.track.unwrap_or(slice.name);
-            json_string(out, &[track, format!("/{}", slice.cookie).as_bytes()].concat());
+            let cookie = format!("/{}", slice.cookie);
+            let id = match slice.track {
+                Some(track) => [b"track ", track, cookie.as_bytes()].concat(),
+                None => [slice.name, cookie.as_bytes()].concat(),
+            };
+            json_string(out, &id);
             out.push(b'}');
-            if let Some(track) = slice.track {
-                out.extend(b",\"args\":{\"track\":");
-                json_string(out, track);
-                out.push(b'}');
-            }
+            let track: Vec<_> = slice.track.map(|track| ("track", track.to_vec())).into_iter().collect();
+            json_args(out, &track, slice.ended().is_some_and(|span| span.open));
         })
+    }
+
+    fn thread_ended(&mut self, names: &Tasks, at: Task) -> io::Result<()> {
+        let name = names.thread_name(at.tid);
+        if !name.is_empty() {
+            self.metadata("thread_name", place(at), &name)?;
+        }
+        let process = names.process_name(at.process());
+        if at.tid.is_main_of(at.process()) && !process.is_empty() {
+            self.metadata("process_name", place(at), &process)?;
+        }
+        Ok(())
     }
 
     fn instant(&mut self, _: &Tasks, at: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {

@@ -60,8 +60,10 @@ pub(in crate::export) fn write_json(json: &ChromeJsonTrace<'_>, out: &mut Out) -
     for (key, thread) in json.threads() {
         writer.thread(*key, thread);
     }
-    json.for_each(&mut |event| {
-        writer.event(json.thread_of(event), event);
+    json.for_each_group(&mut |group, order| {
+        for event in order.iter().filter_map(|number| group.get(*number)) {
+            writer.event(json.thread_of(event), event);
+        }
         if writer.out.len() >= PIECE_BYTES {
             out.write_all(&writer.out)?;
             writer.out.clear();

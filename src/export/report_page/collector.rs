@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use super::columns::PageArrow;
-use super::tracks::{LaneKey, Name, Owner, PageThreadId, PageTracks, TrackRole};
+use super::tracks::{Name, Owner, PageThreadId, PageTracks, TrackRole};
 use crate::clock::Timestamp;
 use crate::export::systrace::EventPrinter;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, TrackOwner};
@@ -30,6 +30,8 @@ pub(crate) struct PageCollector {
     pub(super) tracks: PageTracks,
     /// By [`MethodThread::index`]: the thread, and the number of its track of calls.
     pub method_threads: Vec<Option<(MethodThread, usize)>>,
+    /// Threads whose ids later threads have: process, name, and the time that each had a CPU, ns.
+    pub(super) ended_threads: Vec<(PageThreadId, Option<Pid>, String, u64)>,
     /// The threads with an event.
     pub tids: FxHashSet<Tid>,
     /// The kernel's names of main threads, which method traces call `main`: the names of their processes.
@@ -205,13 +207,21 @@ impl TrackSink for PageCollector {
                 .push(slice.ts, label, None);
             return Ok(());
         }
-        // The slices of `S` and `F` do not end those of `G` and `H`, even where the names are the same.
-        let key = LaneKey { is_on_track: slice.track.is_some(), cookie: slice.cookie };
         let lanes = self.tracks.lanes(TrackRole::Async, Owner::Process(pid), Name::Named(track));
         match slice.edge {
-            AsyncEdge::Begin => lanes.begin(slice.ts, label, key),
-            _ => lanes.end(slice.ts, label, key),
+            AsyncEdge::Begin => lanes.begin(slice.ts, label, slice.id),
+            AsyncEdge::End { open: false, .. } => lanes.end(slice.ts, slice.id),
+            // The lanes end what is open with the timeline.
+            _ => {}
         }
+        Ok(())
+    }
+
+    fn thread_ended(&mut self, names: &Tasks, at: Task) -> io::Result<()> {
+        let id = PageThreadId::Ended(at.tid, self.ended_threads.len() as u32);
+        self.tracks.end_thread(at.tid, id);
+        let busy_ns = self.on_cpu_ns.remove(&at.tid).unwrap_or(0);
+        self.ended_threads.push((id, at.tgid, names.thread_name(at.tid).into_owned(), busy_ns));
         Ok(())
     }
 

@@ -14,8 +14,6 @@ use crate::varint;
 /// The deepest level that the page's column holds.
 const MAX_DEPTH: usize = u16::MAX as usize;
 
-/// A slice's begin was not recorded.
-pub(super) const NO_BEGIN: u8 = 1;
 /// A slice's end was not recorded.
 pub(super) const NO_END: u8 = 2;
 /// A frame was late.

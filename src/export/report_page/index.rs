@@ -123,6 +123,11 @@ fn found_threads(page: &PageCollector) -> BTreeMap<PageThreadId, FoundThread> {
     for tid in page.tids.iter().filter(|tid| tid.is_thread()) {
         threads.entry(PageThreadId::Kernel(*tid)).or_default();
     }
+    for (id, pid, name, busy_ns) in &page.ended_threads {
+        let ended =
+            FoundThread { pid: *pid, name: name.clone(), busy_ns: *busy_ns, ..FoundThread::default() };
+        threads.insert(*id, ended);
+    }
     for (thread, _) in page.method_threads.iter().flatten() {
         let found = threads.entry(PageThreadId::of_methods(thread)).or_default();
         found.pid = found.pid.or(thread.tgid);

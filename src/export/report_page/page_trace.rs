@@ -90,7 +90,7 @@ impl PageTrace {
             [summary.window.map_or(summary.report.last_ts, |window| Some(window.to)), page.tracks.last()];
         let end = ends.into_iter().flatten().max().unwrap_or(start).max(start);
         add_frames(&page.measured, start, end, &mut page.tracks, &mut page.strings);
-        page.tracks.finish(start, end);
+        page.tracks.finish(end);
         add_causes(&model, start, end, page);
         drop(model);
         self.start = start;

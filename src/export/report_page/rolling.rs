@@ -147,6 +147,7 @@ impl PageCollector {
         }
         self.arrows = Vec::new();
         self.on_cpu_ns = FxHashMap::default();
+        self.ended_threads.clear();
         self.tids = Default::default();
         let mut roll = Roll {
             times,
@@ -287,7 +288,7 @@ impl Roll<'_> {
             tid: None,
             is_open,
         };
-        let ended = lanes.take_ended(self.times.start).iter().map(|slice| item(slice, false)).collect();
+        let ended = lanes.take_ended().iter().map(|slice| item(slice, false)).collect();
         let open: Vec<SpanItem> = lanes.open_slices().iter().map(|slice| item(slice, true)).collect();
         let left = (!open.is_empty()).then(|| std::mem::take(lanes));
         (ordered(ended, open), left)

@@ -1,13 +1,13 @@
 //! The tracks of a page by role and owner, as they are collected.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use rustc_hash::FxHashMap;
 
 use super::columns::{
     ArrowColumns, Base, CauseColumns, ColumnName, CounterColumns, EncodedColumns, InstantColumns, LATE,
-    LaneSlice, LossColumns, NO_BEGIN, NO_END, SpanColumns, SpanItem, StateColumns, encoding,
+    LaneSlice, LossColumns, NO_END, SpanColumns, SpanItem, StateColumns, encoding,
 };
 use crate::clock::Timestamp;
 use crate::formats::TrackId;
@@ -33,6 +33,8 @@ pub(super) enum PageThreadId {
     /// A thread of a method trace that is none of the kernel's threads that are known, by
     /// [`MethodThread::index`].
     Traced(u32),
+    /// A thread whose id a later thread has, and its number among these threads.
+    Ended(Tid, u32),
 }
 
 impl PageThreadId {
@@ -44,8 +46,8 @@ impl PageThreadId {
     /// The kernel's id, where it is known.
     pub fn kernel(self) -> Option<Tid> {
         match self {
-            PageThreadId::Kernel(tid) if tid >= Tid::IDLE => Some(tid),
-            PageThreadId::Kernel(_) | PageThreadId::Traced(_) => None,
+            PageThreadId::Kernel(tid) | PageThreadId::Ended(tid, _) if tid >= Tid::IDLE => Some(tid),
+            PageThreadId::Ended(..) | PageThreadId::Kernel(_) | PageThreadId::Traced(_) => None,
         }
     }
 }
@@ -193,62 +195,39 @@ impl TrackColumns {
     }
 }
 
-/// The key that the begin and the end of an asynchronous slice share on their track.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct LaneKey {
-    /// Whether the markers name a track: those of `G` and `H`.
-    pub is_on_track: bool,
-    pub cookie: i64,
-}
-
 /// Asynchronous slices as they begin and end.
 #[derive(Default)]
 pub(super) struct Lanes {
     slices: Vec<LaneSlice>,
-    /// The open slices by key: their numbers in `slices`.
-    open: HashMap<LaneKey, Vec<usize>>,
+    /// The open slices by their ids, which grow: their numbers in `slices`.
+    open: BTreeMap<u64, usize>,
     /// The number of lanes, and those on which no slice is open.
     lanes: usize,
     free: BinaryHeap<Reverse<usize>>,
-    /// The ends whose begins were not recorded, each with its label.
-    ends: Vec<(Timestamp, u32)>,
     /// The columns that are made of all this at the end.
     spans: SpanColumns,
 }
 
 impl Lanes {
-    /// Begins a slice, whose end has the same `key`.
-    pub fn begin(&mut self, ts: Timestamp, label: u32, key: LaneKey) {
+    /// Begins a slice, whose end has the same `id`.
+    pub fn begin(&mut self, ts: Timestamp, label: u32, id: u64) {
         let lane = self.free.pop().map_or(self.lanes, |Reverse(lane)| lane);
         self.lanes = self.lanes.max(lane + 1);
-        self.open.entry(key).or_default().push(self.slices.len());
+        self.open.insert(id, self.slices.len());
         self.slices.push(LaneSlice { start: ts, end: ts, label, lane, flags: NO_END });
     }
 
-    /// Ends the last slice with this key; without one, a slice began before the recording.
-    pub fn end(&mut self, ts: Timestamp, label: u32, key: LaneKey) {
-        let Some(number) = self.open.get_mut(&key).and_then(Vec::pop) else {
-            self.ends.push((ts, label));
-            return;
-        };
+    /// Ends the slice, unless it has been given up.
+    pub fn end(&mut self, ts: Timestamp, id: u64) {
+        let Some(number) = self.open.remove(&id) else { return };
         let slice = &mut self.slices[number];
         slice.end = ts;
         slice.flags = 0;
         self.free.push(Reverse(slice.lane));
     }
 
-    /// Orders the slices. Those without a begin begin at `start`, those without an end end at `end`.
-    fn finish(&mut self, start: Timestamp, end: Timestamp) {
-        let lanes = self.lanes;
-        for (at, (ts, label)) in std::mem::take(&mut self.ends).into_iter().enumerate() {
-            self.spans.add_slice(&LaneSlice {
-                start: start.min(ts),
-                end: ts,
-                label,
-                lane: lanes + at,
-                flags: NO_BEGIN,
-            });
-        }
+    /// Orders the slices. Those without an end end at `end`.
+    fn finish(&mut self, end: Timestamp) {
         for mut slice in std::mem::take(&mut self.slices) {
             if slice.flags & NO_END != 0 {
                 slice.end = end.max(slice.start);
@@ -258,12 +237,10 @@ impl Lanes {
         self.open.clear();
     }
 
-    /// Takes the slices that have ended out, each with its lane. Those without a begin begin at `start`.
-    pub fn take_ended(&mut self, start: Timestamp) -> Vec<LaneSlice> {
-        self.open.retain(|_, numbers| !numbers.is_empty());
-        let mut open: Vec<usize> = self.open.values().flatten().copied().collect();
-        open.sort_unstable();
-        self.open.values_mut().flatten().for_each(|number| *number = open.partition_point(|it| it < number));
+    /// Takes the slices that have ended out, each with its lane.
+    pub fn take_ended(&mut self) -> Vec<LaneSlice> {
+        let open: Vec<usize> = self.open.values().copied().collect();
+        self.open.values_mut().zip(0..).for_each(|(number, at)| *number = at);
         let mut ended = Vec::new();
         let mut open = open.into_iter().peekable();
         for (number, slice) in std::mem::take(&mut self.slices).into_iter().enumerate() {
@@ -273,24 +250,14 @@ impl Lanes {
                 ended.push(slice);
             }
         }
-        for (at, (ts, label)) in std::mem::take(&mut self.ends).into_iter().enumerate() {
-            let lane = self.lanes + at;
-            ended.push(LaneSlice { start: start.min(ts), end: ts, label, lane, flags: NO_BEGIN });
-        }
         ended
     }
 
     /// Ends at `to` the slices that began first, until no more than `most` are open. Returns how many.
     pub fn give_up(&mut self, most: usize, to: Timestamp) -> usize {
-        let surplus = self.open_count().saturating_sub(most);
-        if surplus == 0 {
-            return 0;
-        }
-        let mut numbers: Vec<usize> = self.open.values().flatten().copied().collect();
-        numbers.sort_unstable();
-        let limit = numbers.get(surplus).copied().unwrap_or(usize::MAX);
-        self.open.values_mut().for_each(|open| open.retain(|number| *number >= limit));
-        for number in numbers.into_iter().take(surplus) {
+        let surplus = self.open.len().saturating_sub(most);
+        for _ in 0..surplus {
+            let Some((_, number)) = self.open.pop_first() else { break };
             let slice = &mut self.slices[number];
             slice.end = to.max(slice.start);
             self.free.push(Reverse(slice.lane));
@@ -300,11 +267,7 @@ impl Lanes {
 
     /// Whether it holds slices, and all of them are open.
     pub fn is_quiet(&self) -> bool {
-        !self.slices.is_empty() && self.ends.is_empty() && self.slices.len() == self.open_count()
-    }
-
-    fn open_count(&self) -> usize {
-        self.open.values().map(Vec::len).sum()
+        !self.slices.is_empty() && self.slices.len() == self.open.len()
     }
 
     /// The slices that are open, in the order of their begins.
@@ -314,14 +277,12 @@ impl Lanes {
 
     /// The earliest time.
     fn first(&self) -> Option<Timestamp> {
-        let first_begin = self.slices.first().map(|slice| slice.start);
-        let first_end = self.ends.first().map(|end| end.0);
-        first_begin.into_iter().chain(first_end).min()
+        self.slices.first().map(|slice| slice.start)
     }
 
     /// The latest time.
     fn last(&self) -> Option<Timestamp> {
-        self.slices.iter().map(|slice| slice.end).chain(self.ends.iter().map(|(ts, _)| *ts)).max()
+        self.slices.iter().map(|slice| slice.end).max()
     }
 }
 
@@ -402,6 +363,15 @@ impl PageTracks {
         at
     }
 
+    /// Gives the tracks of the thread that has the id to `ended`.
+    pub fn end_thread(&mut self, tid: Tid, ended: PageThreadId) {
+        for role in [TrackRole::Atrace, TrackRole::States, TrackRole::Markers, TrackRole::Events] {
+            if let Some(at) = self.main.remove(&(role, Owner::thread(tid))) {
+                self.list[at].owner = Owner::Thread(ended);
+            }
+        }
+    }
+
     /// Takes all tracks out, each with the name that its calls have, where it has one.
     pub fn take(&mut self) -> Vec<(PageTrack, Option<Vec<u8>>)> {
         let taken = std::mem::take(self);
@@ -476,11 +446,11 @@ impl PageTracks {
         self.list.iter().filter_map(last).max()
     }
 
-    /// Ends the open slices. `start` and `end` are those of the trace.
-    pub fn finish(&mut self, start: Timestamp, end: Timestamp) {
+    /// Ends the open slices at `end`, the end of the trace.
+    pub fn finish(&mut self, end: Timestamp) {
         for track in &mut self.list {
             match &mut track.columns {
-                TrackColumns::Lanes(lanes) => lanes.finish(start, end),
+                TrackColumns::Lanes(lanes) => lanes.finish(end),
                 TrackColumns::Frames(frames) => frames.finish(),
                 _ => {}
             }

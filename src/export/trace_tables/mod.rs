@@ -10,7 +10,7 @@ mod sink;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use self::sink::{TableSink, kernel_utid};
+use self::sink::TableSink;
 use crate::clock::{Clock, Timestamp};
 use crate::formats::input::Input;
 use crate::formats::{Damage, Event, EventType, Head, Order, Sink, SinkAdapter};
@@ -21,7 +21,7 @@ use crate::timeline::{
     self, DataKind, InputSummary, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineAdapter,
     TimelineSink, WindowRequest,
 };
-use crate::tracks::{Both, Tasks, TrackBuilder};
+use crate::tracks::{Both, Task, Tasks, TrackBuilder};
 use crate::why::{self, Model};
 
 pub use sink::{LargeTables, utid};
@@ -34,8 +34,6 @@ pub struct Tabulated {
     pub head: Option<Head>,
     /// The threads of method traces by [`MethodThread::index`].
     pub threads: BTreeMap<u32, MethodThread>,
-    /// Ends of asynchronous slices whose begin was not recorded.
-    pub unmatched_asyncs: u64,
 }
 
 /// The most states of threads that are kept to find causes, some 100 MB. A longer trace has no rows of
@@ -74,9 +72,9 @@ pub fn tabulate(
     }
     let mut run = meter.into_run().unwrap_or_default();
     run.add_metrics(metrics);
-    push_measures(&run, sink.rows)?;
+    push_measures(&run, sink)?;
     let threads = std::mem::take(&mut sink.method_threads);
-    Ok(Tabulated { summary, head, threads, unmatched_asyncs: sink.unmatched_ends })
+    Ok(Tabulated { summary, head, threads })
 }
 
 type Sinks<'r> = Both<TableSink<'r>, Both<why::ModelCollector, RunMeter>>;
@@ -187,41 +185,53 @@ impl TableSink<'_> {
     }
 
     /// Makes a row of each thread and process that the timeline names.
+    /// Makes the row of a thread. A thread whose id is not known has a negative one.
+    fn thread_row(
+        &mut self,
+        utid: i64,
+        at: Task,
+        name: Option<&str>,
+        traced: Option<&MethodThread>,
+    ) -> io::Result<()> {
+        let tid = Some(at.tid).filter(|tid| *tid >= Tid::IDLE);
+        let traced_name = traced.map(|thread| &thread.name);
+        let doubt = traced.and_then(|thread| thread.doubt.as_ref()).map(ToString::to_string);
+        self.rows.push(
+            TableId::Thread,
+            [
+                utid.into(),
+                tid.into(),
+                at.tgid.into(),
+                name.or(traced_name.map(String::as_str)).into(),
+                tid.zip(at.tgid).map(|(tid, pid)| tid.is_main_of(pid)).into(),
+                traced.map(|thread| thread.trace_id).into(),
+                traced_name.into(),
+                doubt.as_deref().into(),
+            ],
+        )
+    }
+
     fn push_threads(&mut self, tasks: &Tasks) -> io::Result<()> {
         let mut pids: BTreeSet<Pid> = tasks.processes.keys().copied().collect();
-        let mut of_trace: BTreeMap<i64, &MethodThread> = BTreeMap::new();
+        let mut of_trace: BTreeMap<i64, MethodThread> = BTreeMap::new();
         for thread in self.method_threads.values() {
-            of_trace.entry(utid(thread)).or_insert(thread);
+            of_trace.entry(utid(thread)).or_insert_with(|| thread.clone());
         }
         let mut tids = std::mem::take(&mut self.tids);
         tids.extend(tasks.threads.sorted().into_iter().map(|(tid, _)| tid));
-        let of_kernel = tids.iter().map(|tid| kernel_utid(*tid));
-        let utids: BTreeSet<i64> = of_kernel.chain(of_trace.keys().copied()).collect();
-        for number in utids {
-            let traced = of_trace.get(&number).copied();
-            let tid = Tid::try_from(number).ok().filter(|tid| *tid >= Tid::IDLE);
+        let mut utids: BTreeMap<i64, Option<Tid>> = of_trace.keys().map(|utid| (*utid, None)).collect();
+        utids.extend(
+            tids.iter().map(|tid| (self.current_utid(*tid), Some(*tid).filter(|tid| *tid >= Tid::IDLE))),
+        );
+        for (number, tid) in utids {
+            let traced = of_trace.get(&number);
+            let tid = tid.or(Tid::try_from(number).ok().filter(|tid| *tid >= Tid::IDLE));
             let known = tid.and_then(|tid| tasks.threads.get(tid));
-            let pid = known.and_then(|thread| thread.tgid).or(traced.and_then(|thread| thread.tgid));
-            pids.extend(pid);
+            let tgid = known.and_then(|thread| thread.tgid).or(traced.and_then(|thread| thread.tgid));
+            pids.extend(tgid);
             let name = known.and_then(|thread| thread.name_text());
-            let traced_name = traced.map(|thread| &thread.name);
-            self.rows.push(
-                TableId::Thread,
-                [
-                    number.into(),
-                    tid.into(),
-                    pid.into(),
-                    name.as_deref().or(traced_name.map(String::as_str)).into(),
-                    tid.zip(pid).map(|(tid, pid)| tid.is_main_of(pid)).into(),
-                    traced.map(|thread| thread.trace_id).into(),
-                    traced_name.into(),
-                    traced
-                        .and_then(|thread| thread.doubt.as_ref())
-                        .map(ToString::to_string)
-                        .as_deref()
-                        .into(),
-                ],
-            )?;
+            let at = Task { tid: tid.unwrap_or(Tid::UNKNOWN), tgid };
+            self.thread_row(number, at, name.as_deref(), traced)?;
         }
         for pid in pids {
             let name = tasks.process_name(pid);
@@ -260,10 +270,10 @@ fn push_causes(model: &Model, rows: &mut TraceRows) -> io::Result<()> {
 }
 
 /// Makes a row of each measure of the run.
-fn push_measures(run: &MeasuredRun, rows: &mut TraceRows) -> io::Result<()> {
+fn push_measures(run: &MeasuredRun, sink: &mut TableSink<'_>) -> io::Result<()> {
     for RunValue { kind, name, tid, value, count } in run.values() {
-        let utid = tid.map(kernel_utid);
-        rows.push(
+        let utid = tid.map(|tid| sink.current_utid(tid));
+        sink.rows.push(
             TableId::Measure,
             [kind.name().into(), (&*name).into(), utid.into(), value.into(), count.into()],
         )?;
@@ -285,8 +295,6 @@ pub struct TraceFacts<'a> {
     pub day: &'a str,
     /// The source of the day: `wall clock` or `file`.
     pub day_from: &'static str,
-    /// Ends of asynchronous slices whose begin was not recorded.
-    pub unmatched_asyncs: u64,
     /// Whether the table `method_call` has the calls.
     pub has_method_calls: bool,
 }
@@ -306,7 +314,7 @@ pub fn push_trace(rows: &mut TraceRows, facts: &TraceFacts<'_>) -> io::Result<()
     let uncounted = report.losses.iter().filter(|loss| !loss.kind.counts_events());
     let uncounted: u64 = uncounted.map(|loss| loss.count.count).sum();
     let gaps = report.cpus.values().map(|cpu| cpu.gaps).sum::<u64>() + uncounted;
-    let unmatched = summary.not_written.get(DataKind::UnmatchedEnds).saturating_add(facts.unmatched_asyncs);
+    let unmatched = summary.not_written.get(DataKind::UnmatchedEnds);
     let named: Vec<String> = report.damage.iter().take(NAMED_DAMAGE).map(damage_text).collect();
     let damage = named.join("; ");
     let traced = || summary.inputs.iter().filter(|input| input.method_edges > 0);

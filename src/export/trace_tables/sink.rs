@@ -133,17 +133,6 @@ pub(super) fn kernel_utid(tid: Tid) -> i64 {
     if tid >= Tid::IDLE { number } else { number - (1 << 32) }
 }
 
-/// An asynchronous slice that has begun.
-pub(super) struct OpenAsync {
-    id: u64,
-    start: Timestamp,
-    track: Option<Vec<u8>>,
-    name: Vec<u8>,
-}
-
-/// An asynchronous slice: its process, its track or name, and its cookie.
-type AsyncKey = (Pid, Vec<u8>, i64);
-
 /// Receives tracks, and makes rows.
 pub(super) struct TableSink<'r> {
     pub(super) rows: &'r mut TraceRows,
@@ -157,15 +146,14 @@ pub(super) struct TableSink<'r> {
     track_slices: SliceStacks<u32>,
     /// By [`MethodThread::index`].
     calls: SliceStacks<u32>,
-    asyncs: BTreeMap<AsyncKey, Vec<OpenAsync>>,
     cpu_times: CpuTimes,
     /// By [`MethodThread::index`].
     pub(super) method_threads: BTreeMap<u32, MethodThread>,
     /// The threads that rows name.
     pub(super) tids: BTreeSet<Tid>,
+    /// How many threads have had an id before the one that has it now.
+    pub(super) earlier: HashMap<Tid, i64>,
     pub(super) finder: Finder,
-    /// Ends of asynchronous slices whose begin was not recorded.
-    pub(super) unmatched_ends: u64,
 }
 
 /// A row of the table `slice` without its times.
@@ -196,12 +184,11 @@ impl<'r> TableSink<'r> {
             slices: SliceStacks::default(),
             track_slices: SliceStacks::default(),
             calls: SliceStacks::default(),
-            asyncs: BTreeMap::new(),
             cpu_times: CpuTimes::default(),
             method_threads: BTreeMap::new(),
             tids: BTreeSet::new(),
+            earlier: HashMap::new(),
             finder: Finder::default(),
-            unmatched_ends: 0,
         }
     }
 
@@ -213,7 +200,13 @@ impl<'r> TableSink<'r> {
     /// The thread's number in the tables.
     fn utid(&mut self, tid: Tid) -> i64 {
         self.tids.insert(tid);
-        kernel_utid(tid)
+        self.current_utid(tid)
+    }
+
+    /// The number of the thread that has the id now.
+    pub(super) fn current_utid(&self, tid: Tid) -> i64 {
+        let earlier = if self.earlier.is_empty() { 0 } else { self.earlier.get(&tid).copied().unwrap_or(0) };
+        kernel_utid(tid) + (earlier << 32)
     }
 
     /// Makes a row of a kernel event as it was recorded, where these rows are wanted.
@@ -260,29 +253,6 @@ impl<'r> TableSink<'r> {
                 span.open.into(),
             ],
         )
-    }
-
-    fn async_row(&mut self, pid: Pid, cookie: i64, slice: &OpenAsync, span: Span) -> io::Result<()> {
-        let track = slice.track.as_deref().map(text);
-        let name = text(&slice.name);
-        let row = SliceRow {
-            id: slice.id,
-            kind: "async",
-            pid: Some(pid),
-            cookie: Some(cookie),
-            ..SliceRow::default()
-        };
-        self.slice(&SliceRow { track: track.as_deref(), name: &name, ..row }, span)
-    }
-
-    /// Ends at `end` the asynchronous slices that no marker ended.
-    pub(super) fn close_asyncs(&mut self, end: Timestamp) -> io::Result<()> {
-        for ((pid, _, cookie), open) in std::mem::take(&mut self.asyncs) {
-            for slice in open {
-                self.async_row(pid, cookie, &slice, Span { start: slice.start, end, open: true })?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -347,42 +317,23 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn async_edge(&mut self, _: &Tasks, pid: Pid, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        let key = || (pid, slice.track.unwrap_or(slice.name).to_vec(), slice.cookie);
-        match slice.edge {
-            AsyncEdge::Begin => {
-                let open = OpenAsync {
-                    id: self.new_id(),
-                    start: slice.ts,
-                    track: slice.track.map(<[u8]>::to_vec),
-                    name: slice.name.to_vec(),
-                };
-                self.asyncs.entry(key()).or_default().push(open);
-                Ok(())
-            }
-            AsyncEdge::End(_) => {
-                let key = key();
-                let Some(open) = self.asyncs.get_mut(&key).and_then(Vec::pop) else {
-                    self.unmatched_ends += 1;
-                    return Ok(());
-                };
-                if self.asyncs.get(&key).is_some_and(Vec::is_empty) {
-                    self.asyncs.remove(&key);
-                }
-                self.async_row(
-                    pid,
-                    slice.cookie,
-                    &open,
-                    Span { start: open.start, end: slice.ts, open: false },
-                )
-            }
-            AsyncEdge::Instant => {
-                let track = slice.track.map(text);
-                let name = text(slice.name);
-                let row =
-                    SliceRow { id: self.new_id(), kind: "instant", pid: Some(pid), ..SliceRow::default() };
-                self.slice(&SliceRow { track: track.as_deref(), name: &name, ..row }, at(slice.ts))
-            }
-        }
+        let (kind, cookie, span) = match (slice.ended(), slice.edge) {
+            (Some(span), _) => ("async", Some(slice.cookie), span),
+            (None, AsyncEdge::Instant) => ("instant", None, at(slice.ts)),
+            _ => return Ok(()),
+        };
+        let track = slice.track.map(text);
+        let row = SliceRow { id: self.new_id(), kind, pid: Some(pid), cookie, ..SliceRow::default() };
+        self.slice(&SliceRow { track: track.as_deref(), name: &text(slice.name), ..row }, span)
+    }
+
+    fn thread_ended(&mut self, names: &Tasks, at: Task) -> io::Result<()> {
+        let name = names.threads.get(at.tid).and_then(|thread| thread.name_text());
+        let utid = self.current_utid(at.tid);
+        self.thread_row(utid, at, name.as_deref(), None)?;
+        *self.earlier.entry(at.tid).or_default() += 1;
+        self.tids.remove(&at.tid);
+        Ok(())
     }
 
     fn instant(&mut self, _: &Tasks, thread: Task, ts: Timestamp, name: &[u8]) -> io::Result<()> {
@@ -601,7 +552,6 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
-        self.close_asyncs(summary.report.last_ts.unwrap_or_default())?;
         let measured = std::mem::take(&mut self.finder).finish(tasks, summary);
         // The threads that the rows name get their own rows.
         self.push_launches(&measured.launches)?;

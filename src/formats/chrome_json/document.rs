@@ -5,7 +5,10 @@ use std::io;
 
 use super::event::{Id, JsonEvent, JsonProcess, JsonThread, ThreadKey};
 use super::order::{OrderBuilder, TimeOrder};
+use super::slices::SharedTimes;
 use super::walk::{EventWalk, WalkedEvent};
+use rustc_hash::FxHashSet;
+
 use crate::clock::{Clock, Snapshots};
 use crate::formats::input::Input;
 use crate::formats::json::{JsonText, Value, elements, float, integer, member, members};
@@ -75,6 +78,11 @@ impl<'a> ChromeJsonTrace<'a> {
         self.index.ids.thread_of(event)
     }
 
+    /// The threads on which a `B` and an `X` have one time.
+    pub(super) fn threads_with_shared_times(&self) -> &FxHashSet<ThreadKey> {
+        &self.index.shared_times.threads
+    }
+
     /// The report of the first pass: damage, and what is not read.
     pub fn report(&self) -> ReadReport {
         self.index.report.clone()
@@ -142,6 +150,7 @@ struct Index {
     clock: Option<Clock>,
     /// Whether a time has a fraction of a microsecond.
     has_fractions: bool,
+    shared_times: SharedTimes,
     report: ReadReport,
 }
 
@@ -210,6 +219,7 @@ fn read_index(data: &[u8], read_up_to: &mut dyn FnMut(usize)) -> io::Result<Inde
         unread.stacks += u64::from(event.has_stack);
         if event.is_placed() {
             index.has_fractions |= event.ts.is_some_and(|ts| ts % 1000 != 0);
+            index.shared_times.add(key, event);
             order.add(&walked)?;
             continue;
         }

@@ -13,6 +13,7 @@ mod event;
 
 mod order;
 mod push;
+mod same_time;
 mod slices;
 mod walk;
 

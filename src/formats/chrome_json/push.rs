@@ -16,8 +16,6 @@ use crate::formats::{
 };
 use crate::ids::{Pid, Tid};
 
-/// Events of one time are looked at together, so many at most.
-const MAX_GROUP_EVENTS: usize = 4 << 10;
 /// A file has so many tracks at most.
 const MAX_TRACKS: usize = 1 << 18;
 /// The name of the track with the instants that belong to no process.
@@ -56,22 +54,13 @@ fn push(json: &ChromeJsonTrace<'_>, sink: &mut dyn Sink) -> io::Result<ReadRepor
         too_many_tracks: 0,
     };
     pusher.names()?;
-    let mut group: Vec<JsonEvent<'_>> = Vec::new();
-    json.for_each(&mut |event| {
-        if group.len() >= MAX_GROUP_EVENTS || group.first().is_some_and(|first| first.ts != event.ts) {
-            pusher.group(&group)?;
-            group.clear();
-        }
-        group.push(*event);
-        Ok(())
-    })?;
-    pusher.group(&group)?;
+    json.for_each_group(&mut |group, order| pusher.group(group, order))?;
     pusher.end_slices(Timestamp::MAX)?;
     Ok(pusher.finish())
 }
 
 /// The hash of some texts.
-fn hash(parts: &[&[u8]]) -> u64 {
+pub(super) fn hash(parts: &[&[u8]]) -> u64 {
     let mut hasher = FxHasher::default();
     for part in parts {
         hasher.write(part);
@@ -125,32 +114,15 @@ impl<'a> TrackPusher<'_, '_, 'a> {
     }
 
     /// Pushes events of one time. Ends of slices that began earlier come first.
-    fn group(&mut self, group: &[JsonEvent<'a>]) -> io::Result<()> {
+    fn group(&mut self, group: &[JsonEvent<'a>], order: &[usize]) -> io::Result<()> {
         let Some(ts) = group.first().and_then(JsonEvent::time) else { return Ok(()) };
         self.end_slices(ts)?;
         let flows = match group {
             [only] if only.bind_id.is_none() => FlowBinding::default(),
             _ => FlowBinding::new(group, |event| self.json.thread_of(event), hash),
         };
-        let mut pushed = vec![false; if group.len() > 1 { group.len() } else { 0 }];
-        if group.len() > 1 && group.iter().any(|event| event.phase == b'E') {
-            let mut begun: Vec<ThreadKey> = Vec::new();
-            for (number, event) in group.iter().enumerate() {
-                let thread = self.json.thread_of(event);
-                match event.phase {
-                    b'B' => begun.push(thread),
-                    b'E' if !begun.contains(&thread) => {
-                        self.event(ts, event, &[], false)?;
-                        pushed[number] = true;
-                    }
-                    _ => {}
-                }
-            }
-        }
-        for (number, event) in group.iter().enumerate() {
-            if pushed.get(number).copied().unwrap_or(false) {
-                continue;
-            }
+        for &number in order {
+            let event = &group[number];
             let bound = flows.by_event.get(&number).map_or(&[][..], Vec::as_slice);
             let is_flow = matches!(event.phase, b's' | b't' | b'f');
             let is_bound = is_flow && flow_of(event, hash).is_some_and(|flow| holds(&flows, flow));
@@ -228,7 +200,9 @@ impl<'a> TrackPusher<'_, '_, 'a> {
                 let end = ts.saturating_add(dur);
                 let row = self.slices.whole(thread, hash(&[&name]), end, thread_end);
                 let Some(track) = self.track_of_row(row)? else { return Ok(()) };
-                self.push(ts, track, TrackEventKind::Begin { name: &name }, thread_ns, flows)
+                self.push(ts, track, TrackEventKind::Begin { name: &name }, thread_ns, flows)?;
+                // Nothing lies inside of a slice without length.
+                if dur == 0 { self.end_slices(ts) } else { Ok(()) }
             }
             b'i' | b'I' | b'R' => {
                 let Some(track) = self.instant_track(thread, event)? else { return Ok(()) };

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::event::{JsonEvent, ThreadKey};
 use crate::clock::Timestamp;
@@ -131,6 +131,29 @@ impl OpenJsonSlices {
                 out.push(SliceEnd { row, ts: end, thread_ns });
             }
             stack.truncate(at);
+        }
+    }
+}
+
+/// Finds the threads on which a `B` and an `X` have one time.
+#[derive(Debug, Default)]
+pub(super) struct SharedTimes {
+    /// The times of the last `B` and of the last `X` of each thread.
+    last: FxHashMap<ThreadKey, [Option<i64>; 2]>,
+    pub threads: FxHashSet<ThreadKey>,
+}
+
+impl SharedTimes {
+    pub fn add(&mut self, thread: ThreadKey, event: &JsonEvent<'_>) {
+        let at = match event.phase {
+            b'B' => 0,
+            b'X' if event.dur.is_some_and(|dur| dur > 0) => 1,
+            _ => return,
+        };
+        let last = self.last.entry(thread).or_default();
+        last[at] = event.ts;
+        if last[0] == last[1] {
+            self.threads.insert(thread);
         }
     }
 }

@@ -55,6 +55,9 @@ pub(super) fn parse(line: &[u8]) -> Option<EventLine<'_>> {
         let (late_tgid, behind) = late_tgid(&line[from + len + 1..]);
         let Some((flags, ts, decimals, rest)) = time(behind) else { continue };
         let (flags, preempt_count) = flags.map_or((0, 0), trace_flags::decode);
+        if is_without_time(tid, ts, rest) {
+            return None;
+        }
         let cpu = Cpu(u32::try_from(cpu).ok()?);
         let tgid = tgid.or(late_tgid);
         return Some(EventLine { comm, tid, tgid, cpu, flags, preempt_count, ts, decimals, rest });
@@ -155,9 +158,22 @@ pub(super) fn decimal(text: &[u8]) -> Option<(u64, usize)> {
     (len > 0).then_some((value, len))
 }
 
+/// The line that systrace adds behind the events of an old device, without a time of its own:
+/// `dummy-0 [000] ...1 0.0: tracing_mark_write: trace_event_clock_sync: parent_ts=0.0`. The idle task writes no
+/// markers.
+fn is_without_time(tid: Tid, ts: Timestamp, rest: &[u8]) -> bool {
+    let is_first = tid == Tid::IDLE && ts == Timestamp::MIN;
+    is_first && memchr::memmem::find(rest, CLOCK_SYNC).is_some()
+}
+
+const CLOCK_SYNC: &[u8] = b"trace_event_clock_sync:";
+
 /// Parses a line without an event.
 pub(super) fn parse_other(line: &[u8]) -> OtherLine {
     let line = line.trim_ascii();
+    if memchr::memmem::find(line, CLOCK_SYNC).is_some() && line.starts_with(b"dummy-0") {
+        return OtherLine::Comment;
+    }
     if let Some(rest) = line.strip_prefix(b"##### CPU ") {
         return match decimal(rest) {
             Some((cpu, _)) => OtherLine::Lost { cpu: Cpu(cpu as u32), count: None },

@@ -28,6 +28,19 @@ use crate::formats::{Damage, Package, ProcessInfo, ReadReport, Sink, ThreadInfo}
 use crate::ids::{Cpu, Pid, Tid};
 use crate::progress::{self, Pass};
 
+/// A packet with this field is of threads or CPUs of the packet's machine.
+fn names_threads(field: u32) -> bool {
+    matches!(
+        field,
+        trace_packet::FTRACE_EVENTS
+            | trace_packet::PROCESS_TREE
+            | trace_packet::TRACK_DESCRIPTOR
+            | trace_packet::PROCESS_DESCRIPTOR
+            | trace_packet::THREAD_DESCRIPTOR
+            | trace_packet::TRACK_EVENT
+    )
+}
+
 /// The field of `ArtMethodTraceLongRunning` with the method trace.
 const PAYLOAD: u32 = 1;
 
@@ -55,6 +68,8 @@ pub(super) struct PacketIndex<'a> {
     pub(super) symbols: Vec<HashMap<u64, &'a [u8]>>,
     /// The current entry of each packet sequence in `symbols`.
     current_symbols: HashMap<u64, u32>,
+    /// The machines whose threads the trace has; 0 is the host.
+    machines: BTreeSet<u64>,
     /// Packets that name processes and threads.
     naming_packets: Vec<&'a [u8]>,
     /// The packages of each app, by the number that Android gave it.
@@ -131,6 +146,7 @@ impl<'a> PacketIndex<'a> {
             let mut content = None;
             let mut is_method_trace = false;
             let mut sequence = 0;
+            let mut machine = 0;
             let mut is_cleared = false;
             let mut interned = None;
             for (number, value) in fields(packet) {
@@ -185,6 +201,7 @@ impl<'a> PacketIndex<'a> {
                     trace_packet::TRACK_EVENT | trace_packet::FRAME_TIMELINE_EVENT => out.has_tracks = true,
                     _ if is_counters(number) => out.has_tracks = true,
                     trace_packet::TRUSTED_PACKET_SEQUENCE_ID => sequence = value.number(),
+                    trace_packet::MACHINE_ID => machine = value.number(),
                     trace_packet::SEQUENCE_FLAGS => {
                         is_cleared |= value.number() & sequence_flags::INCREMENTAL_STATE_CLEARED != 0;
                     }
@@ -205,6 +222,7 @@ impl<'a> PacketIndex<'a> {
                 }
             }
             // Its method trace is read; the number of its field is another packet's.
+            out.machines.extend(content.filter(|field| names_threads(*field)).map(|_| machine));
             out.types.count_content(content.filter(|_| !is_method_trace));
             if is_cleared {
                 out.current_symbols.remove(&sequence);
@@ -222,7 +240,20 @@ impl<'a> PacketIndex<'a> {
             report.damage.push(Damage { offset: 0, what });
         }
         report.damage.extend(bundle::unread_names(unread_names));
+        report.damage.extend(out.several_machines());
         out
+    }
+
+    /// The damage of a trace in which several machines have the same ids of threads and CPUs.
+    fn several_machines(&self) -> Option<Damage> {
+        let name = |id: &u64| if *id == 0 { "the host".to_owned() } else { format!("machine {id}") };
+        let names: Vec<String> = self.machines.iter().map(name).collect();
+        let what = format!(
+            "the trace is of several machines, {}: their CPUs, processes and threads are not kept apart, and those \
+             of one id are shown as one",
+            names.join(", ")
+        );
+        (names.len() > 1).then_some(Damage { offset: 0, what })
     }
 
     /// Gives the pieces of a bundle, of which the first has the number `first`, what the whole bundle says.

@@ -171,6 +171,15 @@ impl WindowState {
                     self.set(part, &owned);
                 }
             }
+            EventRole::TaskBegin { pid, .. } | EventRole::TaskEnd { pid, .. } => {
+                if let Some(tid) = event.tid_at(kind, pid).filter(|tid| tid.is_thread()) {
+                    self.parts.remove(&StateKey::Slices(tid));
+                    let is_gone = !matches!(role, EventRole::TaskEnd { is_freed: false, .. });
+                    if is_gone {
+                        self.parts.remove(&StateKey::Thread(tid));
+                    }
+                }
+            }
             EventRole::Print { buf } => {
                 if let Some(marker) = event.text(kind, buf).and_then(Marker::parse) {
                     self.follow_marker(event, &marker);
@@ -207,7 +216,13 @@ impl WindowState {
         match *marker {
             Marker::Begin { .. } => self.begin(StateKey::Slices(event.tid), event),
             Marker::End { .. } => self.end(&StateKey::Slices(event.tid)),
-            Marker::AsyncBegin { pid, name, cookie } => self.begin(slice(pid, false, name, cookie), event),
+            Marker::AsyncBegin { pid, name, cookie } => {
+                // These slices do not nest: a begin while one is open changes nothing.
+                let key = slice(pid, false, name, cookie);
+                if !self.parts.contains_key(&key) {
+                    self.begin(key, event);
+                }
+            }
             Marker::AsyncEnd { pid, name, cookie } => self.end(&slice(pid, false, name, cookie)),
             Marker::TrackBegin { pid, track, cookie, .. } => {
                 self.begin(slice(pid, true, track, cookie), event);

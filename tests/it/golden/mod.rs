@@ -5,6 +5,7 @@
 #[path = "../../shared/capture.rs"]
 mod capture;
 
+mod agreement;
 mod matrix;
 mod outputs;
 mod pages;
