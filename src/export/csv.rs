@@ -2,8 +2,8 @@
 //! frames.
 //!
 //! The format is RFC 4180 with a header line. Times are ns; a column is empty where it does not apply. The
-//! columns `thread` and `process` hold the names that are known at the time of the row; `thread` holds the name of
-//! a program's own track that is no thread. The column `details`
+//! columns `thread` and `process` hold the names that are known at the time of the row; `thread` holds the
+//! name of a program's own track that is no thread. The column `details`
 //! holds the fields of an event that is none of the others, the track of an asynchronous slice, and what is
 //! known of a frame, whose token is in `value`. The
 //! column `cpu_dur_ns` holds the CPU time of a method call where the trace has it beside wall time.
@@ -234,7 +234,8 @@ impl TrackSink for CsvWriter {
 
     fn track_instant(&mut self, track: &OwnTrack, ts: Timestamp, name: &[u8]) -> io::Result<()> {
         let (pid, tid) = track.place();
-        let (details, thread) = (&track.details(), track_name(track));
+        let details = &track.details();
+        let thread = track_name(track);
         self.row(&CsvRow { kind: "instant", ts, pid, tid, name, thread, details, ..CsvRow::default() })
     }
 

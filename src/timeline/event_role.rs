@@ -73,8 +73,8 @@ impl EventRole {
                 field("pid").zip(field("comm")).map(|(pid, comm)| EventRole::Waking { pid, comm })
             }
             "task_newtask" => (|| {
-                let (pid, comm, clone_flags) = (field("pid")?, field("comm")?, field("clone_flags")?);
-                Some(EventRole::TaskBegin { pid, comm, clone_flags })
+                let clone_flags = field("clone_flags")?;
+                Some(EventRole::TaskBegin { pid: field("pid")?, comm: field("comm")?, clone_flags })
             })(),
             "sched_process_exit" => field("pid").map(|pid| EventRole::TaskEnd { pid, is_freed: false }),
             "sched_process_free" => field("pid").map(|pid| EventRole::TaskEnd { pid, is_freed: true }),

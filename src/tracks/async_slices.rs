@@ -2,8 +2,8 @@
 //!
 //! | markers | slices of one process and cookie |
 //! | --- | --- |
-//! | `S`, `F` | belong together by their name, and do not nest: a begin while the slice is open changes nothing, and the first end ends it |
-//! | `G`, `H` | belong together by their track, and nest: an end ends the slice that began last; the name is the begin's |
+//! | `S`, `F` | of one name: they do not nest, a second begin changes nothing |
+//! | `G`, `H` | of one track: an end ends the slice that began last, and the name is the begin's |
 
 use std::io;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::open_async::AsyncSlices;
+use super::open_async::OpenAsyncSlices;
 use super::sink::{
     Arrow, ArrowKind, CounterSample, CounterScope, MethodLabel, ObservedSink, OpenMethod, OpenOwnSlice,
     OwnTrack, Span, TakenSample, ThreadState, TrackArgs, TrackSink,
@@ -82,7 +82,7 @@ impl OpenTimes<'_> {
     }
 }
 
-/// What was recorded last of a thread's life.
+/// The last recorded step of a thread's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Life {
     Begun,
@@ -131,7 +131,7 @@ pub(crate) struct TrackBuilder<S> {
     pub(super) tasks: Tasks,
     /// Open slices by thread.
     pub(super) slices: FxHashMap<Tid, OpenSlices>,
-    pub(super) asyncs: AsyncSlices,
+    pub(super) asyncs: OpenAsyncSlices,
     /// Threads whose begin or end was recorded.
     pub(super) lives: FxHashMap<Tid, Life>,
     pub(super) cpus: BTreeMap<Cpu, RunningTask>,
@@ -166,7 +166,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             roles: Vec::new(),
             tasks: Tasks::default(),
             slices: FxHashMap::default(),
-            asyncs: AsyncSlices::default(),
+            asyncs: OpenAsyncSlices::default(),
             lives: FxHashMap::default(),
             cpus: BTreeMap::new(),
             states: FxHashMap::default(),

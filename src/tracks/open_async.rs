@@ -6,7 +6,7 @@ use super::sink::{AsyncEdge, AsyncSlice};
 use crate::clock::Timestamp;
 use crate::ids::Pid;
 
-/// What the begin and the end of an asynchronous slice have in common.
+/// The key that the begin and the end of an asynchronous slice share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct AsyncPlace<T> {
     pub pid: Pid,
@@ -46,12 +46,12 @@ pub(super) struct OpenAsync {
 
 /// The asynchronous slices that are open.
 #[derive(Default)]
-pub(super) struct AsyncSlices {
+pub(super) struct OpenAsyncSlices {
     pub open: HashMap<AsyncPlace<Vec<u8>>, Vec<OpenAsync>>,
     pub last_id: u64,
 }
 
-impl AsyncSlices {
+impl OpenAsyncSlices {
     /// Keeps at most `most` slices of a place. Returns how many are gone.
     pub fn keep_innermost(&mut self, most: usize) -> u64 {
         let mut gone = 0;

@@ -1,5 +1,5 @@
-//! The lives of threads. The kernel gives the id of a thread that has ended to a later one, which has a name, a
-//! process and slices of its own.
+//! The lives of threads. The kernel gives the id of a thread that has ended to a later one, which has a
+//! name, a process and slices of its own.
 
 use std::io;
 

@@ -48,7 +48,8 @@ const CPU_PROCESS: Pid = Pid(1 << 23);
 /// The process of tracks that belong to no process.
 const TRACK_PROCESS: Pid = Pid(CPU_PROCESS.0 + 1);
 /// The first thread id of the tracks that programs write themselves. Tracks of whole threads have the ids of
-/// their threads. Perfetto reads 32 bits of a thread id, and no kernel uses the last one: PID_MAX_LIMIT is 2^22.
+/// their threads. Perfetto reads 32 bits of a thread id, and no kernel uses the last one: PID_MAX_LIMIT is
+/// 2^22.
 const OWN_TRACKS: i64 = 1 << 31;
 
 /// Makes the writer, which writes to `out`.

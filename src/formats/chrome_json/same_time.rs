@@ -79,8 +79,8 @@ impl BeginEnds {
         Ok(found)
     }
 
-    /// Orders the events of one time: the ends of slices that began earlier come first, and of the begins that of
-    /// the slice that ends last. `order` has the numbers of the events.
+    /// Orders the events of one time: the ends of slices that began earlier come first, and of the begins
+    /// that of the slice that ends last. `order` has the numbers of the events.
     fn sort(
         &mut self,
         group: &[JsonEvent<'_>],
@@ -133,8 +133,8 @@ impl BeginEnds {
 const MAX_GROUP_EVENTS: usize = 4 << 10;
 
 impl<'a> ChromeJsonTrace<'a> {
-    /// Calls `use_group` with the events of each time, and with the order of their numbers in which the slices
-    /// nest.
+    /// Calls `use_group` with the events of each time, and with the order of their numbers in which the
+    /// slices nest.
     ///
     /// # Errors
     /// Those of `use_group`, and of the temporary file.

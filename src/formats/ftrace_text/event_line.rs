@@ -159,8 +159,8 @@ pub(super) fn decimal(text: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// The line that systrace adds behind the events of an old device, without a time of its own:
-/// `dummy-0 [000] ...1 0.0: tracing_mark_write: trace_event_clock_sync: parent_ts=0.0`. The idle task writes no
-/// markers.
+/// `dummy-0 [000] ...1 0.0: tracing_mark_write: trace_event_clock_sync: parent_ts=0.0`. The idle task writes
+/// no markers.
 fn is_without_time(tid: Tid, ts: Timestamp, rest: &[u8]) -> bool {
     let is_first = tid == Tid::IDLE && ts == Timestamp::MIN;
     is_first && memchr::memmem::find(rest, CLOCK_SYNC).is_some()

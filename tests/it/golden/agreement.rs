@@ -1,7 +1,7 @@
 //! Every output has the same slices: thread or process, name, begin and length.
 //!
-//! The list of outputs is that of the product, so that a format without a reader here fails. Formats that hold
-//! events as they were recorded are read back.
+//! The list of outputs is that of the product, so that a format without a reader here fails. Formats that
+//! hold events as they were recorded are read back.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -116,7 +116,9 @@ fn of_chrome_json(path: &Path) -> Vec<Slice> {
     let mut open_async: BTreeMap<(i64, String), Vec<(String, i64)>> = BTreeMap::new();
     for event in trace["traceEvents"].as_array().unwrap() {
         let number = |key: &str| event[key].as_i64().unwrap();
-        let (pid, tid, name) = (number("pid"), number("tid"), event["name"].as_str().unwrap().to_owned());
+        let pid = number("pid");
+        let tid = number("tid");
+        let name = event["name"].as_str().unwrap().to_owned();
         let ts = json_ns(&event["ts"]);
         let is_thread = tid < NO_THREADS;
         assert!(tid < 1 << 32, "Perfetto reads 32 bits of a thread's id: {event}");
@@ -239,8 +241,8 @@ fn ordered(mut slices: Vec<Slice>, has_process_tracks: bool) -> Vec<Slice> {
     slices
 }
 
-/// Checks that all outputs have the slices of the CSV, and returns them. Track events are left out of formats that
-/// do not hold them if `has_track_events`.
+/// Checks that all outputs have the slices of the CSV, and returns them. If `has_track_events`, formats
+/// without track events are not compared.
 fn check(dir: &Path, input: &Path, has_track_events: bool) -> Vec<Slice> {
     let csv = dir.join("all.csv");
     if !convert(input, &csv) {
@@ -500,7 +502,8 @@ fn threads_of_one_number_in_two_processes_have_their_names() {
 #[test]
 fn a_thread_id_that_is_used_again_is_another_thread() {
     let switch = |us: u64, from: (&str, u32), state: &str, to: (&str, u32)| {
-        let ((prev, prev_pid), (next, next_pid)) = (from, to);
+        let (prev, prev_pid) = from;
+        let (next, next_pid) = to;
         format!(
             "{prev}-{prev_pid} (-----) [000] d..2 1.{us:06}: sched_switch: prev_comm={prev} prev_pid={prev_pid} \
              prev_prio=120 prev_state={state} ==> next_comm={next} next_pid={next_pid} next_prio=120"
