@@ -238,7 +238,9 @@ fn settle(
     let is_close = |limit: u64| finding.median.is_some_and(|ns| ns <= limit);
     let coincides = !candidate.doubtful
         && if by_markers { is_close(100_000) } else { residuals.len() >= 32 && is_close(50_000) };
-    let fits = candidate.residual_ns.is_some_and(|ns| ns <= MAX_RESIDUAL_NS) || candidate.running.agrees();
+    let fits = candidate.residual_ns.is_some_and(|ns| ns <= MAX_RESIDUAL_NS)
+        || candidate.running.agrees()
+        || (is_exact && candidate.running.contradicts_nothing());
     let is_proven = coincides || candidate.running.proves() || (compared.starts_in_marker && fits);
     if evidence.trace.header().clock == ClockMode::ThreadCpu {
         finding.verdict = Verdict::Assumed;

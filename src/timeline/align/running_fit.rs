@@ -57,6 +57,11 @@ impl RunningFit {
         self.agrees() && self.ratio() >= MIN_RATIO
     }
 
+    /// Whether the few records that can be compared lie where their threads ran.
+    pub fn contradicts_nothing(&self) -> bool {
+        self.here.compared > 0 && self.share() >= MIN_SHARE_INSIDE
+    }
+
     /// Whether the records lie where their threads did not run.
     pub fn contradicts(&self) -> bool {
         self.is_compared() && self.share() < CONTRADICTED_SHARE
@@ -120,5 +125,7 @@ pub fn count(
     for (n, thread) in threads.iter().enumerate() {
         sampled.add(place.count(thread, changes(n), sampler, &window));
     }
-    if sampled.miss_rate() < own.miss_rate() { (sampled, true) } else { (own, false) }
+    // Without the sampler's switches nothing is known of samples.
+    let are_own = own.inside as f64 >= own.compared as f64 * MIN_SHARE_INSIDE;
+    if sampled.miss_rate() < own.miss_rate() || !are_own { (sampled, true) } else { (own, false) }
 }
