@@ -3,8 +3,9 @@
 //! put in.
 //!
 //! The program is also told for which target and of which commit it is built. The commit is that of
-//! `TRACEBRIDGE_COMMIT`; else, for a binary with device binaries, that of the work tree; else that which cargo
-//! has written into a package. A build for every day knows none: with it, each commit would build all anew.
+//! `TRACEBRIDGE_COMMIT`; else, for a binary with device binaries, that of the work tree; else that which
+//! cargo has written into a package. A build for every day knows none: with it, each commit would build all
+//! anew.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -228,7 +228,8 @@ impl<'m> Mapping<'m> {
         Some(format!("{real}.{method}"))
     }
 
-    /// The JNI signature `(Lc;)V` with the real names of its classes; `None` where no class is in the mapping file.
+    /// The JNI signature `(Lc;)V` with the real names of its classes; `None` where no class is in the mapping
+    /// file.
     pub fn signature(&self, signature: &str) -> Option<String> {
         let mut real = String::new();
         let mut rest = signature;

@@ -292,7 +292,8 @@ impl LaunchSeries<'_> {
         Ok(LaunchRun::Measured(outcome, Box::new(launch)))
     }
 
-    /// Has the device's kernel drop its caches of files. Only what is stored can be dropped: `sync` comes first.
+    /// Has the device's kernel drop its caches of files. Only stored data can be dropped: `sync` comes
+    /// first.
     fn drop_caches(&self) -> Result<(), DeskError> {
         let device = &self.target.device;
         let serial = device.serial();

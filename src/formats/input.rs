@@ -128,8 +128,8 @@ impl Release for Input {
 }
 
 impl Input {
-    /// Opens `path` (`-` is standard input) and decompresses it if it is a gzip or zstd file. A text in UTF-16
-    /// is read as UTF-8. The file may unpack to as many bytes as are usual for its size.
+    /// Opens `path` (`-` is standard input) and decompresses it if it is a gzip or zstd file. A text in
+    /// UTF-16 is read as UTF-8. The file may unpack to as many bytes as are usual for its size.
     pub fn open(path: &Path) -> Result<Input, InputError> {
         Input::open_within(path, UnpackLimit::default())
     }

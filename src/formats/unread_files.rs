@@ -1,5 +1,5 @@
-//! Kinds of files that are recognised and that no reader accepts: each with its name, and with what opens it or how to
-//! get a file that is read.
+//! Kinds of files that are recognised and that no reader accepts: each with its name, and with what opens it
+//! or how to get a file that is read.
 
 use super::archive::ZIP_MAGIC;
 use super::archive::tar::is_tar;
@@ -69,8 +69,11 @@ const CALLGRIND: UnreadFile = trace("a profile of callgrind", "open it with KCac
 const WINSCOPE: UnreadFile = trace("a trace of Winscope", "open it with Winscope");
 const PERF_TEXT: &str = "give perf.data itself, or fold the text with stackcollapse-perf.pl";
 
+/// A line shows the kind of its text.
+type IsKind = fn(&[u8]) -> bool;
+
 /// Kinds of texts, by a line at their start.
-const BY_LINE: &[(fn(&[u8]) -> bool, UnreadFile)] = &[
+const BY_LINE: &[(IsKind, UnreadFile)] = &[
     (
         |line| line.starts_with(b"# tracer: function_graph"),
         trace(
@@ -173,8 +176,8 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(text, part).is_some()
 }
 
-/// Whether a line begins a sample of perf's text: `comm  123/124 [000] 12.345678:     250000 cpu-clock:`, where the
-/// CPU, the process and the period may be absent.
+/// Whether a line begins a sample of perf's text: `comm  123/124 [000] 12.345678:     250000 cpu-clock:`,
+/// where the CPU, the process and the period may be absent.
 fn is_perf_script_head(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let is_number = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
@@ -283,8 +286,8 @@ fn binary_kind(bytes: &[u8]) -> UnreadFile {
     no_trace("binary data of an unknown kind", "see what wrote it")
 }
 
-/// Whether a message is the start of a pprof profile: its first fields are types of values, each of two indices of
-/// names (profile.proto in github.com/google/pprof).
+/// Whether a message is the start of a pprof profile: its first fields are types of values, each of two
+/// indices of names (profile.proto in github.com/google/pprof).
 fn begins_pprof(bytes: &[u8]) -> bool {
     let is_value_type = |body: &[u8]| {
         let mut inside = fields(body);

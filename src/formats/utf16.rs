@@ -25,7 +25,8 @@ impl UnitOrder {
     }
 }
 
-/// Reads a text in UTF-16 as UTF-8, without its byte order mark. A unit that is half of no pair becomes U+FFFD.
+/// Reads a text in UTF-16 as UTF-8, without its byte order mark. A unit that is half of no pair becomes
+/// U+FFFD.
 pub(super) struct Utf16Reader<'a> {
     rest: &'a [u8],
     order: UnitOrder,

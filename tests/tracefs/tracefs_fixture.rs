@@ -414,9 +414,9 @@ impl Knobs {
         lines
     }
 
-    /// The knobs that differ now, each with its old and its new value. The list of names is one for all trace
-    /// buffers, and a recorder only makes it longer: where it was long already, another recorder, which had made it
-    /// so, has ended since.
+    /// The knobs that differ now, each with its old and its new value. The list of names is one for all
+    /// trace buffers, and a recorder only makes it longer: where it was long already, another recorder,
+    /// which had made it so, has ended since.
     pub fn changed(&self, root: &Path) -> Vec<String> {
         let now = Knobs::read(root).0;
         let is_anothers = |knob: &Path| {

@@ -63,8 +63,8 @@ pub(super) fn detect(bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether the first element with members is an event. Some writers begin with an empty object, so that each event
-/// may have a comma before it.
+/// Whether the first element with members is an event. Some writers begin with an empty object, so that each
+/// event may have a comma before it.
 fn first_element_is_event(mut scanner: Scanner<'_>) -> bool {
     loop {
         if !scanner.skip(b'{') {

@@ -34,8 +34,8 @@ struct EventPlace {
 /// A part of the file.
 #[derive(Debug)]
 enum EventRun {
-    /// `count` events in order of time, of which the first begins at `at`, in a list that is a member of an object
-    /// or not.
+    /// `count` events in order of time, of which the first begins at `at`, in a list that is a member of an
+    /// object or not.
     InOrder { at: usize, in_object: bool, count: usize },
     /// The sorted places of events, which begin at the place of this number in the store.
     Sorted { first: u64, count: usize },

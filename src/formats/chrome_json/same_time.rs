@@ -132,16 +132,16 @@ impl BeginEnds {
 /// Events of one time are ordered together, so many at most.
 const MAX_GROUP_EVENTS: usize = 4 << 10;
 
+/// Receives the events of one time, and the order of their numbers in which the slices nest.
+pub(crate) type UseGroup<'f, 'a> = dyn FnMut(&[JsonEvent<'a>], &[usize]) -> io::Result<()> + 'f;
+
 impl<'a> ChromeJsonTrace<'a> {
     /// Calls `use_group` with the events of each time, and with the order of their numbers in which the
     /// slices nest.
     ///
     /// # Errors
     /// Those of `use_group`, and of the temporary file.
-    pub(crate) fn for_each_group(
-        &self,
-        use_group: &mut dyn FnMut(&[JsonEvent<'a>], &[usize]) -> io::Result<()>,
-    ) -> io::Result<()> {
+    pub(crate) fn for_each_group(&self, use_group: &mut UseGroup<'_, 'a>) -> io::Result<()> {
         let mut begin_ends = BeginEnds::find(self)?;
         let mut order: Vec<usize> = Vec::new();
         let mut use_ordered = |group: &[JsonEvent<'a>]| {

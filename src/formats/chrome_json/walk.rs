@@ -1,8 +1,8 @@
 //! Walks over a file's events in the order of the file, also behind damaged ones.
 //!
 //! The file is an array of events, or an object with that array as its member `traceEvents`. Chrome leaves
-//! out the end of the array where it was ended itself, and puts a comma behind the last event. Node.js writes several
-//! such documents into one file.
+//! out the end of the array where it was ended itself, and puts a comma behind the last event. Node.js writes
+//! several such documents into one file.
 
 use super::event::JsonEvent;
 use crate::formats::Damage;
@@ -57,8 +57,8 @@ impl<'a> EventWalk<'a> {
         EventWalk::from(scanner, place)
     }
 
-    /// A walk over the events of `data` from that one on which begins at `at`, in a list that is a member of an
-    /// object or not.
+    /// A walk over the events of `data` from that one on which begins at `at`, in a list that is a member of
+    /// an object or not.
     pub(super) fn at(data: &'a [u8], at: usize, in_object: bool) -> EventWalk<'a> {
         EventWalk::from(Scanner::new(data, at), WalkPosition::Events { in_object })
     }

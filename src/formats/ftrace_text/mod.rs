@@ -1,8 +1,9 @@
 //! Reads ftrace as text: the kernel's `trace` and `trace_pipe`, the output of `atrace` (plain or `-z`) and of
 //! `trace-cmd report`, and systrace's HTML pages that contain any of these.
 //!
-//! [`container`] takes the texts out of the file, [`other_layouts`] rewrites those of other layouts, [`event_line`] parses a line up to the event's name, and
-//! [`event_classifier`] turns the rest of the line into an event type and field values.
+//! [`container`] takes the texts out of the file, [`other_layouts`] rewrites those of other layouts,
+//! [`event_line`] parses a line up to the event's name, and [`event_classifier`] turns the rest of the line
+//! into an event type and field values.
 
 mod container;
 mod cut_line;

@@ -1,5 +1,5 @@
-//! Texts whose lines have another layout, rewritten to lines of the common one: the latency format, and that of the
-//! function graph tracer (`lat_print_generic()` in kernel/trace/trace_output.c, and
+//! Texts whose lines have another layout, rewritten to lines of the common one: the latency format, and that
+//! of the function graph tracer (`lat_print_generic()` in kernel/trace/trace_output.c, and
 //! kernel/trace/trace_functions_graph.c).
 
 use super::event_line::{self, FLAG_LETTERS, FLAGS};
@@ -53,8 +53,8 @@ fn rewrite(
     EventLines { layout, text: out }
 }
 
-/// A line of the latency format: `      ls-2230    3d...    0us+: _raw_spin_lock <-ata_scsi_queuecmd`, whose times
-/// are µs since the trace began.
+/// A line of the latency format: `      ls-2230    3d...    0us+: _raw_spin_lock <-ata_scsi_queuecmd`, whose
+/// times are µs since the trace began.
 fn latency_line(line: &str) -> Option<String> {
     if let Some(counts) = line.strip_prefix("# latency: ") {
         // `# latency: 100 us, #4/4, CPU#3 | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:4)`
@@ -95,9 +95,9 @@ fn entry_name(rest: &str) -> &'static str {
 /// The task that each CPU runs, `comm-tid`, by the last line that names it.
 type Tasks = Vec<(u32, String)>;
 
-/// A line of the function graph tracer with times: ` 360.774523 |   1)    sh-4802      |   0.706 us    |  d_free();`. The
-/// task is in the line, or in the last line ` 1)  sh-4802  =>  bash-99` of the CPU. A line without a time or a task
-/// stays as it is.
+/// A line of the function graph tracer with times: ` 360.774523 |   1)    sh-4802      |   0.706 us    |
+/// d_free();`. The task is in the line, or in the last line ` 1)  sh-4802  =>  bash-99` of the CPU. A line
+/// without a time or a task stays as it is.
 fn graph_line(line: &str, tasks: &mut Tasks) -> Option<String> {
     if let Some((from, to)) = line.split_once("=>") {
         let (cpu, _) = from.split_once(')')?;

@@ -385,7 +385,7 @@ fn records_of_cut_thread_ids_belong_to_the_listed_thread_with_the_same_16_bits()
         [&bytes[..threads], listed.as_bytes(), &bytes[at..]].concat()
     };
     let mut trace = sample();
-    for record in trace.records.iter_mut() {
+    for record in &mut trace.records {
         record.thread += 4_463;
     }
     let read = |listed: &str| {

@@ -66,7 +66,7 @@ fn records(text: &str) -> Vec<Vec<String>> {
     let mut record = String::new();
     for line in text.split_inclusive('\n') {
         record.push_str(line);
-        if record.matches('"').count() % 2 == 0 {
+        if record.matches('"').count().is_multiple_of(2) {
             records.push(fields(record.trim_end_matches('\n')));
             record.clear();
         }
@@ -224,7 +224,7 @@ const READERS: &[Reader] = &[
 ];
 
 fn read_back(path: &Path) -> Vec<Slice> {
-    let csv = path.with_added_extension("csv");
+    let csv = PathBuf::from(format!("{}.csv", path.display()));
     if convert(path, &csv) { of_csv(&csv) } else { Vec::new() }
 }
 
