@@ -88,12 +88,10 @@ fn the_page_and_the_dataset_take_traces_of_each_writer() {
         Command::new(&words[0]).args(&words[1..]).run().exited(0);
         let page = dir.path().join("page.html");
         tracebridge().args(["report", "-o"]).arg(&page).arg(&trace).run().exited_with_one_of(&[0, 3]);
-        tracebridge()
-            .args(["dataset", "add"])
-            .arg(dir.path().join("set"))
-            .arg(&trace)
-            .run()
-            .exited_with_one_of(&[0, 3]);
+        let mut add = tracebridge();
+        add.args(["dataset", "add"]).arg(dir.path().join("set")).arg(&trace);
+        let added = add.run().exited_with_one_of(&[0, 3]);
+        assert!(added.said().contains("1 added"), "{writer:?}: {added:?}");
     }
     let listed =
         tracebridge().args(["dataset", "list", "--json"]).arg(dir.path().join("set")).run().exited(0).json();
