@@ -17,7 +17,9 @@ use crate::clock::Clock;
 use crate::formats::chrome_json::ChromeJsonTrace;
 use crate::formats::input::{Input, InputError};
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::formats::{FormatId, InputSet, OpenError, ReadReport, Recording, files_of, has_format, open_all};
+use crate::formats::{
+    Damage, FormatId, InputSet, OpenError, ReadReport, Recording, files_of, has_format, open_all,
+};
 use crate::output_file::{OutputFile, Readers, SameFile, check_distinct, is_stdout};
 use crate::timeline::{
     self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, PlaceBasis,
@@ -221,7 +223,7 @@ impl<'a> Conversion<'a> {
             losses.dropped.extend(summary.report.unread.clone());
         }
         if self.request.window.is_whole() && summary.contents.iter().all(|(kind, _)| kind.is_detail()) {
-            return Err(self.no_data());
+            return Err(self.no_data(&summary.report.damage));
         }
         match only_dropped_kind(self.format, &summary) {
             Some(kind) => Err(self.nothing_to_hold(kind, ConversionLosses::list(&losses.dropped))),
@@ -229,9 +231,10 @@ impl<'a> Conversion<'a> {
         }
     }
 
-    fn no_data(&self) -> ConvertError {
+    fn no_data(&self, damage: &[Damage]) -> ConvertError {
         let names: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
-        ConvertError::NoData { names: names.join(", ") }
+        let damage = damage.first().map(|damage| format!(" (offset {}: {})", damage.offset, damage.what));
+        ConvertError::NoData { names: names.join(", "), damage: damage.unwrap_or_default() }
     }
 
     /// Size of all inputs on disk, bytes.
@@ -330,7 +333,7 @@ impl<'a> Conversion<'a> {
         let mut report = perfetto::write_json(&json, &mut out).map_err(MergeError::Io)?;
         report.damage.extend(input.damage.iter().cloned());
         if report.events() + report.track_events.total() == 0 && report.unread.is_empty() {
-            return Err(self.no_data());
+            return Err(self.no_data(&report.damage));
         }
         let losses = ConversionLosses { dropped: report.unread.clone(), ..ConversionLosses::default() };
         let written = whole_input(input, FormatId::ChromeJson, clock, &report, PlaceBasis::SameTimes);
@@ -449,12 +452,14 @@ pub enum ConvertError {
     },
     /// The output would be empty: the inputs hold no data.
     #[error(
-        "{names}: no event, call, sample or frame could be read: nothing is written; `tracebridge info` says what the \
-         file holds"
+        "{names}: no event, call, sample or frame could be read{damage}: nothing is written; `tracebridge info` says \
+         what the file holds"
     )]
     NoData {
         /// The names of the inputs, for people.
         names: String,
+        /// The first damaged place, in brackets, or nothing.
+        damage: String,
     },
     /// The output could not be created, or not be completed.
     #[error("{path}: {source}")]

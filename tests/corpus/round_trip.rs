@@ -177,6 +177,10 @@ fn a_text_comes_back_from_a_trace_dat_with_the_same_lines_up_to_the_values_that_
                 continue;
             }
             let name = source.display().to_string();
+            // A list of threads alone: an output would hold no event, and is refused.
+            if name.ends_with("procfs_dump") {
+                continue;
+            }
             let text = convert(&source, "a.txt", dir.path());
             let (dat, dropped) = convert_and_count(&text, "a.dat", dir.path());
             let back = convert(&dat, "b.txt", dir.path());
