@@ -18,6 +18,7 @@ export { searchMatches } from "./src/timeline/search.ts";
 export * from "./src/timeline/time.ts";
 export { criticalPath } from "./src/why/critical_path.ts";
 export { percentile } from "./src/data/percentile.ts";
+export { colorOfName } from "./src/timeline/colors.ts";
 export { order } from "./src/table/sorted.ts";
 export { Groups } from "./src/table/groups.ts";
 export { FIRST_TABLE, parseTableChoice, tableChoiceText } from "./src/table/choice.ts";
@@ -429,9 +430,18 @@ function run(steps) {
   }
 }
 
+test("a name has one colour everywhere, and numbers in it do not matter", () => {
+  const color = page.colorOfName;
+  assert.equal(color("doFrame 17"), color("doFrame 123456"));
+  const used = new Set(
+    Array.from({ length: 26 * 26 }, (_, i) => color(String.fromCharCode(97 + (i % 26), 97 + i / 26))),
+  );
+  assert.ok(used.size >= 27, `${used.size} colours`);
+});
+
 test("a percentile lies between the two nearest ranks, as in the program", () => {
   const of = (numbers, percent) => page.percentile(numbers.length, (rank) => numbers[rank], percent);
-  assert.ok(Number.isNaN(of([], 50)));
+  assert.equal(of([], 50), null);
   assert.equal(of([7], 99), 7);
   assert.equal(of([10, 20, 30, 40], 50), 25);
   assert.equal(

@@ -71,7 +71,7 @@ export class Groups {
       figures.mean[n] = known > 0 ? sum / known : NaN;
       figures.min[n] = known > 0 ? at(0) : NaN;
       figures.max[n] = known > 0 ? at(known - 1) : NaN;
-      for (const percent of PERCENTILES) figures[`p${percent}`][n] = percentile(known, at, percent);
+      for (const percent of PERCENTILES) figures[`p${percent}`][n] = percentile(known, at, percent) ?? NaN;
       total += sum;
     }
     for (let n = 0; n < this.names.length; n++) figures.share[n] = total > 0 ? figures.sum[n] / total : NaN;

@@ -1,4 +1,4 @@
-// Colours: palettes that people with colour-blindness can tell apart, and how they are dealt.
+// Colours: palettes that people with colour-blindness can tell apart, and which colour a name has.
 //
 // A packed colour is a number whose bytes in memory are red, green, blue, alpha (as ImageData and WebGL have
 // them).
@@ -89,25 +89,25 @@ const PACKED_SHADES = SHADES.map(packRgb);
 /** The fill of rank `rank`. */
 const fill = (rank: number): Rgb => SHADES[rank % SHADES.length];
 
-/** Names that differ in their numbers alone have one colour: that of this text. */
-export const bareName = (name: string): string => name.slice(0, 200).replace(/\d+/g, "#");
-
-/** A colour for a name where nobody knows yet how much time each name takes: the same one every time. */
-export function colorOfName(name: string): number {
-  let hash = 0;
-  for (const letter of bareName(name)) hash = (Math.imul(hash, 31) + (letter.codePointAt(0) ?? 0)) >>> 0;
-  return PACKED_SHADES[hash % PACKED_SHADES.length];
-}
+/** Letters of a name that its colour depends on. */
+const HASHED_LETTERS = 200;
+const isDigit = (letter: number): boolean => letter >= 48 && letter <= 57;
 
 /**
- * Deals a colour to each key: the keys with the largest totals get the fills in turn, from number `first` on.
+ * A colour by the name alone, so that a name looks the same in every file and in both halves of a comparison. Names
+ * that differ in their numbers alone have one colour.
  */
-export function deal(totals: Float64Array, first = 0): Uint32Array {
-  const ranked = Array.from(totals.keys()).filter((key) => totals[key] > 0);
-  ranked.sort((a, b) => totals[b] - totals[a]);
-  const colors = new Uint32Array(totals.length).fill(PACKED_SHADES[0]);
-  ranked.forEach((key, rank) => (colors[key] = PACKED_SHADES[(rank + first) % PACKED_SHADES.length]));
-  return colors;
+export function colorOfName(name: string): number {
+  // FNV-1a, with MurmurHash3's last step: without it, the few shades would depend on the last letter most.
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < name.length && i < HASHED_LETTERS; i++) {
+    const letter = name.charCodeAt(i);
+    if (isDigit(letter) && i > 0 && isDigit(name.charCodeAt(i - 1))) continue;
+    hash = Math.imul(hash ^ (isDigit(letter) ? 48 : letter), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return PACKED_SHADES[((hash ^ (hash >>> 16)) >>> 0) % PACKED_SHADES.length];
 }
 
 /** A colour per thread index + 1: that of its process, a little lighter or darker by thread. */

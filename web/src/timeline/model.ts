@@ -4,8 +4,7 @@
 import { hasSpans, isFrames, type SpanTrack, type Trace, type Track } from "../data/trace";
 import { FLAG_LATE, type LossColumns } from "../data/track_columns";
 import {
-  bareName,
-  deal,
+  colorOfName,
   faded,
   LATE_FRAME,
   OTHER_FRAME,
@@ -25,8 +24,6 @@ const DEFAULT_FRAME_NS = 1e9 / 60;
 /** The UI thread's part of a frame. */
 const UI_FRAME = /^Choreographer#doFrame( \d+|$)/;
 const ACTIVITY_BUCKETS = 1024;
-/** Slices begin elsewhere in the palette than methods, so that a slice and the call in it differ. */
-const FIRST_NAME_COLOR = 5;
 const NO_TIMES = new Float64Array(0);
 
 /** Slices of frames on main threads that were late. */
@@ -96,8 +93,8 @@ export class Model {
       else if (track.process !== null) this.byProcess[track.process]?.push(track);
       else this.machine.push(track);
     }
-    const names = this.nameColors();
-    const methods = this.methodColors();
+    const names = Uint32Array.from(trace.strings, colorOfName);
+    const methods = Uint32Array.from(trace.methods?.name ?? [], (_, method) => colorOfName(trace.methodName(method)));
     const joint = new Uint32Array(names.length + methods.length);
     joint.set(names);
     joint.set(methods, names.length);
@@ -226,38 +223,6 @@ export class Model {
       track: Uint32Array.from(found, (frame) => frame.track),
       item: Uint32Array.from(found, (frame) => frame.item),
     };
-  }
-
-  /** Names that differ in their numbers alone get one colour, dealt by the time spent in them. */
-  private nameColors(): Uint32Array {
-    const { strings, tracks } = this.trace;
-    const totals = new Float64Array(strings.length);
-    for (const { spans, instants, kind, role } of tracks) {
-      if (instants) for (const name of instants.label) totals[name]++;
-      if (!spans || kind !== "slices" || role === "running") continue;
-      const { start, end, label } = spans;
-      for (let i = 0; i < label.length; i++) totals[label[i]] += end[i] - start[i] + 1;
-    }
-    const groups = new Map<string, number>();
-    const group = new Uint32Array(strings.length);
-    strings.forEach((name, id) => {
-      if (totals[id] === 0) return;
-      const bare = bareName(name);
-      let of = groups.get(bare);
-      if (of === undefined) groups.set(bare, (of = groups.size));
-      group[id] = of;
-    });
-    const sums = new Float64Array(groups.size);
-    totals.forEach((total, id) => {
-      if (total > 0) sums[group[id]] += total;
-    });
-    const dealt = deal(sums, FIRST_NAME_COLOR);
-    return group.map((of) => dealt[of]);
-  }
-
-  /** A colour per method, dealt by inclusive time. */
-  private methodColors(): Uint32Array {
-    return deal(Float64Array.from(this.trace.methods?.inclusive ?? []));
   }
 
   private findVsync(): Float64Array {
