@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use nix::sys::signal::Signal;
 use support::simpleperf::{peer, printed_samples, simpleperf};
 use support::{Child, Command};
 
@@ -63,8 +64,8 @@ fn the_real_perfetto_records_on_request_and_its_events_are_those_of_our_recordin
     let dir = adb::scratch();
     let dir = dir.path();
     let Some(_perfetto) = Perfetto::install(&device) else { return };
-    // Perfetto takes a second or two until it records.
-    let ours = ["record", "sched/sched_switch", "sched/sched_waking", "--instance", "ours", "-t", "8"];
+    // It goes on until Perfetto's recording is here: a device takes its time to begin one.
+    let ours = ["record", "sched/sched_switch", "sched/sched_waking", "--instance", "ours", "-b", "8192"];
     let mut ours = command(device.serial(), dir, &[&ours[..], &["-o", "ours.dat"]].concat());
     let ours = ours.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     device.wait_until("our recording", "test \"$(cat /sys/kernel/tracing/instances/ours/tracing_on)\" = 1");
@@ -72,6 +73,7 @@ fn the_real_perfetto_records_on_request_and_its_events_are_those_of_our_recordin
         expect(0, &device, dir, &["record", "--via", "perfetto", "sched", "-t", "4", "-o", "x.pftrace"]);
     assert!(out.said().contains("recorded by the device's own perfetto\n"), "{}", out.said());
     assert_eq!(device.run("ls /data/misc/perfetto-traces"), "");
+    ours.send(Signal::SIGINT);
     assert_eq!(ours.finish().code(), Some(0));
     let [info, ours] = ["x.pftrace", "ours.dat"].map(|name| json(&["info", "--json"], &[&dir.join(name)]));
     let kind = |info: &serde_json::Value, name: &str| info["kinds"][name].as_u64().unwrap_or(0);

@@ -46,7 +46,8 @@ fn assert_merged(dat: &PathBuf, trace: &PathBuf) {
         .exited_with_one_of(&[0, 3])
         .json();
     let calls = merged["outcome"]["methods"].as_u64().unwrap_or(0);
-    assert!(calls > 10_000, "{calls} calls: {merged:#}");
+    // A slower device makes fewer of them in the same time.
+    assert!(calls > 1_000, "{calls} calls: {merged:#}");
 }
 
 #[test]
