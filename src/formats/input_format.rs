@@ -4,7 +4,7 @@
 //! [`FORMATS`]. Nothing else in the program looks at bytes to find a file's format.
 
 use super::format_id::{FormatId, UnreadFile};
-use super::input::{DETECTION_BYTES, Input};
+use super::input::Input;
 use super::recording::{FormatError, OpenedInput};
 use super::{
     art_method, chrome_json, folded_stacks, ftrace_text, gecko_profile, perf_data, perfetto, screen_video,
@@ -90,16 +90,6 @@ pub fn identify_bytes(bytes: &[u8]) -> Result<FormatId, UnreadFile> {
     let row = FORMATS.iter().find(|row| (row.detect)(bytes));
     row.map(|row| row.id).ok_or_else(|| unread_files::describe(bytes))
 }
-
-/// Whether a file is a page that `tracebridge report` has written.
-pub(crate) fn is_report_page(bytes: &[u8]) -> bool {
-    let start = bytes.get(..DETECTION_BYTES).unwrap_or(bytes);
-    let directory = format!("id=\"{REPORT_DIRECTORY_ID}\"");
-    ftrace_text::is_html_page(start) && memchr::memmem::find(bytes, directory.as_bytes()).is_some()
-}
-
-/// The id of the element that holds the directory of a report page (docs/report-format.md).
-pub(crate) const REPORT_DIRECTORY_ID: &str = "tracebridge-directory";
 
 #[cfg(test)]
 mod tests {

@@ -64,7 +64,6 @@ pub use input::{InputSet, Omission, OmissionReason};
 #[cfg(test)]
 pub(crate) use input_format::IDENTIFICATIONS;
 pub use input_format::{FORMATS, InputFormat, has_format, identify, identify_bytes};
-pub(crate) use input_format::{REPORT_DIRECTORY_ID, is_report_page};
 pub use losses::{Loss, LossCount, LossKind, LossPlace, LossReporter, Losses};
 pub use open::{InputFiles, OpenError, expand, files_of, input_files, open, open_all, open_all_with_copies};
 pub(crate) use owned_event::{OwnedEvent, OwnedEvents, OwnedTrackEvent};
@@ -74,4 +73,5 @@ pub(crate) use report::ThreadIds;
 pub use report::{CpuCount, Damage, ReadReport, TrackEventCounts};
 pub use sink::{Head, Order, Package, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
 pub use spill::Release;
+pub(crate) use unread_files::{REPORT_DIRECTORY_ID, is_report_page};
 pub use video_frames::{ScreenVideo, VideoFrame, video_time};

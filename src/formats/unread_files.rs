@@ -6,7 +6,6 @@ use super::archive::tar::is_tar;
 use super::benchmark_dir::begins_benchmark_metrics;
 use super::format_id::UnreadFile;
 use super::input::DETECTION_BYTES;
-use super::input_format::is_report_page;
 use super::json::{Scanner, Value};
 use super::wire::read::{WireValue, fields};
 use super::{ftrace_text, strace};
@@ -306,6 +305,16 @@ fn begins_pprof(bytes: &[u8]) -> bool {
     }
     false
 }
+
+/// Whether a file is a page that `tracebridge report` has written.
+pub(crate) fn is_report_page(bytes: &[u8]) -> bool {
+    let start = bytes.get(..DETECTION_BYTES).unwrap_or(bytes);
+    let directory = format!("id=\"{REPORT_DIRECTORY_ID}\"");
+    ftrace_text::is_html_page(start) && memchr::memmem::find(bytes, directory.as_bytes()).is_some()
+}
+
+/// The id of the element that holds the directory of a report page (docs/report-format.md).
+pub(crate) const REPORT_DIRECTORY_ID: &str = "tracebridge-directory";
 
 #[cfg(test)]
 mod tests {

@@ -30,7 +30,7 @@ impl UnitOrder {
 pub(super) struct Utf16Reader<'a> {
     rest: &'a [u8],
     order: UnitOrder,
-    /// What did not fit into the last buffer.
+    /// Bytes that did not fit into the last buffer.
     left: Vec<u8>,
 }
 
@@ -84,7 +84,8 @@ mod tests {
 
     fn read(bytes: &[u8], order: UnitOrder, step: usize) -> (String, bool) {
         let mut reader = Utf16Reader::new(bytes, order);
-        let (mut text, mut part) = (Vec::new(), vec![0; step]);
+        let mut text = Vec::new();
+        let mut part = vec![0; step];
         let is_cut = loop {
             match reader.read(&mut part) {
                 Ok(0) => break false,

@@ -72,7 +72,8 @@ fn latency_line(line: &str) -> Option<String> {
     let flags = &place[cpu.len()..];
     let cpu: u32 = cpu.parse().ok()?;
     let name = entry_name(rest);
-    let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
+    let seconds = micros / 1_000_000;
+    let fraction = micros % 1_000_000;
     Some(format!("{} [{cpu:03}] {flags} {seconds}.{fraction:06}: {name}{rest}", task.trim_end()))
 }
 
@@ -93,12 +94,12 @@ fn entry_name(rest: &str) -> &'static str {
 }
 
 /// The task that each CPU runs, `comm-tid`, by the last line that names it.
-type Tasks = Vec<(u32, String)>;
+type TaskOfCpu = Vec<(u32, String)>;
 
 /// A line of the function graph tracer with times: ` 360.774523 |   1)    sh-4802      |   0.706 us    |
 /// d_free();`. The task is in the line, or in the last line ` 1)  sh-4802  =>  bash-99` of the CPU. A line
 /// without a time or a task stays as it is.
-fn graph_line(line: &str, tasks: &mut Tasks) -> Option<String> {
+fn graph_line(line: &str, tasks: &mut TaskOfCpu) -> Option<String> {
     if let Some((from, to)) = line.split_once("=>") {
         let (cpu, _) = from.split_once(')')?;
         set_task(tasks, cpu.trim().parse().ok()?, to.trim());
@@ -138,7 +139,7 @@ fn graph_line(line: &str, tasks: &mut Tasks) -> Option<String> {
     Some(format!("{task} [{cpu:03}] {flags} {time}: {event}"))
 }
 
-fn set_task(tasks: &mut Tasks, cpu: u32, task: &str) {
+fn set_task(tasks: &mut TaskOfCpu, cpu: u32, task: &str) {
     match tasks.iter_mut().find(|(of, _)| *of == cpu) {
         Some((_, known)) => task.clone_into(known),
         None => tasks.push((cpu, task.to_owned())),

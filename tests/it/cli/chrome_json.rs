@@ -167,7 +167,10 @@ fn fifty_cuts_of_a_file_are_told_by_every_command() {
             code => {
                 assert_eq!(code, Some(1), "cut at {cut}");
                 let error = &out.stderr;
-                assert!(error.contains("no event, call, sample or frame") && error.contains("offset"), "{error}");
+                assert!(
+                    error.contains("no event, call, sample or frame") && error.contains("offset"),
+                    "{error}"
+                );
             }
         }
     }
