@@ -35,11 +35,12 @@ const MIN_EXAMPLES: usize = 20;
 const THREADS: usize = 4;
 
 /// Parts of lines that do not run here, and why.
-const NOT_RUN: [(&str, &str); 17] = [
+const NOT_RUN: [(&str, &str); 18] = [
     ("./scripts/demo", "boots the emulated device"),
     ("./scripts/test", "runs this test"),
     ("./scripts/setup", "installs packages"),
     ("scripts/build-android", "builds for minutes"),
+    ("./scripts/art", "builds a runtime; the stage art of scripts/test runs it"),
     ("./scripts/dist", "builds for minutes"),
     ("./scripts/site", "needs mdbook and the demo; the stage site of scripts/test runs it"),
     ("cargo ", "builds, or asks a registry"),
