@@ -12,7 +12,9 @@ use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{Head, Order, Sink, SinkAdapter, ThreadInfo};
 use crate::measure::FinderSink;
 use crate::text::file_name;
-use crate::timeline::{InputSummary, MergeSummary, MethodThread, TimelineAdapter, TimelineSink};
+use crate::timeline::{
+    InputSummary, MergeSummary, MethodThread, MissingSwitches, TimelineAdapter, TimelineSink,
+};
 use crate::tracks::TrackBuilder;
 use crate::why::{
     Difference, Explanation, ExplanationJson, Model, ModelCollector, NothingAsked, Question, ShownFrames,
@@ -181,6 +183,7 @@ impl ReadTrace {
         let explain = |span| with_frames(self.model.explain(span), &self.summary);
         let explanations: Vec<Explanation> = spans.iter().map(explain).collect();
         let mut missing = self.model.missing();
+        missing.extend(MissingSwitches::sentence(self.summary.missing_switches));
         missing.extend(self.summary.report.account().iter().map(|loss| loss.to_string()));
         missing.extend(self.model.not_told_apart(&explanations));
         Ok(Explained { explanations, missing, is_lossy })

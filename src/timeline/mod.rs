@@ -9,6 +9,7 @@ mod event_buffer;
 mod event_role;
 mod merge;
 mod method_slices;
+mod missing_switches;
 mod recording_pass;
 mod sample_pass;
 mod sink;
@@ -26,6 +27,7 @@ pub use align::reason::{
 pub use deobfuscate::Deobfuscator;
 pub(crate) use event_role::{CPU_FREQUENCY, EventRole};
 pub use merge::{MergeError, merge};
+pub(crate) use missing_switches::MissingSwitches;
 pub use sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineAdapter, TimelineSink};
 pub use summary::{DataCounts, DataKind, InputSummary, MergeSummary, Verdict, Window};
 pub use window::{WindowError, WindowFilter, WindowRequest, extent};
