@@ -9,7 +9,7 @@ use super::convert::{Conversion, ConvertError, ConvertRequest};
 use super::runs::runs_of;
 use crate::clock::Timestamp;
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::formats::{Head, Order, Sink, SinkAdapter, ThreadInfo};
+use crate::formats::{Head, Loss, Losses, Order, Sink, SinkAdapter, ThreadInfo};
 use crate::measure::FinderSink;
 use crate::text::file_name;
 use crate::timeline::{
@@ -41,6 +41,8 @@ pub(crate) struct Explained {
     pub explanations: Vec<Explanation>,
     /// Sentences that name what the trace does not tell, and the categories that would.
     pub missing: Vec<String>,
+    /// The account of missing data.
+    pub losses: Losses,
     /// Whether events were lost, or an input is damaged.
     pub is_lossy: bool,
 }
@@ -49,7 +51,10 @@ impl Explained {
     /// The object of `why --json` (docs/schemas/why.json).
     pub fn json(&self, against: Option<&Difference>) -> Value {
         let spans: Vec<ExplanationJson<'_>> = self.explanations.iter().map(ExplanationJson::new).collect();
-        json!({ "spans": spans, "against": against, "missing": self.missing, "lossy": self.is_lossy })
+        let losses: Vec<Loss> = self.losses.iter().collect();
+        json!({
+            "spans": spans, "against": against, "missing": self.missing, "losses": losses, "lossy": self.is_lossy,
+        })
     }
 
     /// Adds the spans of another run.
@@ -58,6 +63,7 @@ impl Explained {
         self.missing.extend(other.missing);
         self.missing.sort_unstable();
         self.missing.dedup();
+        self.losses.extend(other.losses);
         self.is_lossy |= other.is_lossy;
     }
 }
@@ -173,6 +179,11 @@ impl ReadTrace {
         self.summary.report.is_lossy()
     }
 
+    /// The account of missing data.
+    pub fn losses(&self) -> Losses {
+        self.summary.report.account()
+    }
+
     /// Explains what `question` is about.
     ///
     /// # Errors
@@ -184,9 +195,8 @@ impl ReadTrace {
         let explanations: Vec<Explanation> = spans.iter().map(explain).collect();
         let mut missing = self.model.missing();
         missing.extend(MissingSwitches::sentence(self.summary.missing_switches));
-        missing.extend(self.summary.report.account().iter().map(|loss| loss.to_string()));
         missing.extend(self.model.not_told_apart(&explanations));
-        Ok(Explained { explanations, missing, is_lossy })
+        Ok(Explained { explanations, missing, losses: self.losses(), is_lossy })
     }
 }
 

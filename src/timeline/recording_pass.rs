@@ -401,6 +401,9 @@ impl<'o> Timeline<'o> {
         report.damage.iter_mut().for_each(|damage| damage.what = named(std::mem::take(&mut damage.what)));
         report.irregular.iter_mut().for_each(|line| *line = named(std::mem::take(line)));
         report.notes.iter_mut().for_each(|line| *line = named(std::mem::take(line)));
+        if several {
+            report.losses.name_input(&name);
+        }
         self.summary.contents.add(DataKind::PerfettoPackets, report.unread.values().sum());
         self.summary.report.add(report);
     }
