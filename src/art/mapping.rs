@@ -169,21 +169,25 @@ impl<'m> Mapping<'m> {
         line: Option<usize>,
     ) -> Option<MappedMethod> {
         let part = self.method_lines(class, name)?;
-        let mapper = ProguardMapper::new_with_param_mapping(ProguardMapping::new(&part), true);
-        let of_frame = |frame: &StackFrame<'_>| {
-            mapper
-                .remap_frame(frame)
-                .map(|f| (f.class().to_owned(), f.method().to_owned(), f.line()))
-                .collect::<Vec<_>>()
-        };
         let mut frames = match line {
-            Some(line) => of_frame(&StackFrame::new(class, name, line)),
+            Some(line) => real_frames(&part, &StackFrame::new(class, name, line)),
             None => Vec::new(),
         };
         if frames.is_empty() && !signature.is_empty() {
             let parameters = self.parameters(signature);
-            frames = of_frame(&StackFrame::with_parameters(class, name, &parameters));
+            let frame = StackFrame::with_parameters(class, name, &parameters);
+            let of_range = |part: Vec<u8>| Some(real_frames(&part, &frame)).filter(|found| !found.is_empty());
+            let mut ranges = parts_by_range(&part).into_iter().filter_map(of_range);
+            frames = ranges.next().unwrap_or_default();
+            // Without a line nothing tells which of several methods is meant that have one obfuscated name.
+            for mut others in ranges {
+                if let (Some((_, name, line)), Some((_, other, _))) = (frames.last_mut(), others.pop()) {
+                    *name = format!("{name} | {other}");
+                    *line = None;
+                }
+            }
         }
+        let mapper = ProguardMapper::new_with_param_mapping(ProguardMapping::new(&part), true);
         let outermost = frames.pop();
         let inlined = frames.into_iter().map(|(class, name, line)| match line {
             Some(line) if line > 0 => format!("{class}.{name}:{line}"),
@@ -283,9 +287,62 @@ impl<'m> Mapping<'m> {
     }
 }
 
+/// A frame: the class, the method and the line in the source.
+type RealFrame = (String, String, Option<usize>);
+
+/// The frames that a frame stands for by the lines of its method, innermost first.
+fn real_frames(part: &[u8], frame: &StackFrame<'_>) -> Vec<RealFrame> {
+    let mapper = ProguardMapper::new_with_param_mapping(ProguardMapping::new(part), true);
+    let real = mapper.remap_frame(frame).map(|f| (f.class().to_owned(), f.method().to_owned(), f.line()));
+    real.collect()
+}
+
+/// The class's line with the member lines of each range of obfuscated lines: the lines of one range are
+/// methods that R8 has inlined in each other, those of different ranges are different methods.
+fn parts_by_range(part: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = lines(part, 0..part.len()).map(|(place, line)| (&part[place], line));
+    let Some((head, _)) = all.next() else { return Vec::new() };
+    let mut parts: Vec<(&[u8], Vec<u8>)> = Vec::new();
+    for (whole, line) in all {
+        let line = line.trim_ascii_start();
+        let digits = line.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b':').count();
+        let range = &line[..digits];
+        // A comment belongs to the member before it.
+        let at = if line.starts_with(b"#") {
+            parts.len().checked_sub(1)
+        } else {
+            parts.iter().position(|(known, _)| *known == obfuscated_range(range))
+        };
+        match at.and_then(|at| parts.get_mut(at)) {
+            Some((_, lines)) => lines.extend_from_slice(whole),
+            None => parts.push((obfuscated_range(range), [head, whole].concat())),
+        }
+    }
+    parts.into_iter().map(|(_, lines)| lines).collect()
+}
+
+/// `1:4` of `1:4:`.
+fn obfuscated_range(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b":").unwrap_or(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn methods_of_different_ranges_are_not_inlined_in_each_other() {
+        let file =
+            b"com.example.Main -> a.b:\n    7:8:void inner(int):87 -> c\n    7:8:void main(int):101 -> c\n\
+            \x20   1:1:void first(int):10:10 -> d\n    2:2:void second(int):20:20 -> d\n";
+        let mapping = Mapping::parse(file).unwrap();
+        let real = mapping.method("a.b", "d", "(I)V", None).unwrap();
+        assert_eq!((real.name.as_str(), real.line, real.inlined.len()), ("first | second", None, 0));
+        let real = mapping.method("a.b", "d", "(I)V", Some(2)).unwrap();
+        assert_eq!((real.name.as_str(), real.line), ("second", Some(20)));
+        let real = mapping.method("a.b", "c", "(I)V", None).unwrap();
+        assert_eq!((real.name.as_str(), real.inlined.len()), ("main", 0));
+    }
 
     const FILE: &[u8] = b"com.example.Main -> a.b:\n    void onCreate(int) -> a\n    void onCreate(java.lang.String) -> a\ncom.example.View -> c.d:\n    void draw() -> e\n";
 

@@ -187,7 +187,7 @@ impl Writer<'_> {
     fn report_losses(&mut self, files: &[String], new: &IngestedTrace) {
         let account = new.summary.report.account();
         self.summary.lossy += usize::from(!account.is_empty());
-        for loss in account {
+        for loss in account.iter() {
             (self.report)(AddedEvent::Lost(&files.join(" + "), &loss.to_string()));
         }
     }

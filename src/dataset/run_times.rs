@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::dataset_dir::{DatasetDir, Part};
 use super::error::DatasetError;
+use crate::formats::{Loss, LossCount, LossKind, LossPlace, Losses};
 use crate::measure::{MeasureFilter, MeasureKind, RunTimes};
 use crate::tables::{Cell, Rows, TableFile, TableId};
 
@@ -109,7 +110,17 @@ fn runs_of(part: &Part, tags: &[(String, String)]) -> Result<PartRuns, DatasetEr
         let id = row.text("trace_id");
         if found.get(id).map_or(0, BTreeSet::len) == tags.len() {
             let is_lossy = columns[2..].iter().any(|column| row.int(column) > Some(0));
+            let mut losses = Losses::default();
+            let [count, gaps] = [columns[2], columns[3]].map(|column| row.int(column).unwrap_or(0));
+            let [count, gaps] = [count, gaps].map(|number| u64::try_from(number).unwrap_or(0));
+            losses.add_loss(Loss {
+                kind: LossKind::CpuEvents,
+                place: LossPlace::Recording,
+                input: None,
+                count: LossCount { count, gaps },
+            });
             let run = RunTimes {
+                losses,
                 name: row.text("name").to_owned(),
                 identity: id.to_owned(),
                 is_lossy,

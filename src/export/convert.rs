@@ -177,7 +177,11 @@ impl<'a> Conversion<'a> {
             (None, None) => self.merge(&output, mapping.as_ref()),
         };
         self.check_whole()?;
-        let (summary, losses) = written?;
+        let (mut summary, losses) = written?;
+        // Those of a part of the timeline are in its summary.
+        let omitted = self.notes.iter().filter(|note| !summary.report.notes.contains(note)).cloned();
+        let omitted: Vec<String> = omitted.collect();
+        summary.report.notes.extend(omitted);
         Ok(Converted { format: self.format, bytes: output.commit()?, summary, losses })
     }
 
@@ -286,9 +290,16 @@ impl<'a> Conversion<'a> {
         ConvertError::NothingToHold { format: self.format.name, data, data_kind }
     }
 
-    /// Whether Perfetto's packets may pass through whole. Of a part of the timeline they cannot.
+    /// Whether Perfetto's packets may pass through whole. They cannot for a part of the timeline, nor with
+    /// times that the manifest of an archive changes.
     fn passes_packets(&self) -> bool {
-        !self.request.only_ftrace && self.request.window.is_whole()
+        let changes_times = |input: &Input| {
+            let is_moved = input.offset_ns.is_some_and(|offset| offset != 0);
+            let trace_time = input.place.as_ref().and_then(|place| place.trace_time);
+            is_moved && !has_format(input, FormatId::MethodTrace)
+                || trace_time.is_some_and(|clock| clock != Clock::Boottime)
+        };
+        !self.request.only_ftrace && self.request.window.is_whole() && !self.inputs.iter().any(changes_times)
     }
 
     /// The only input, if it has this format, and the output is to hold all of its events and nothing else,
@@ -332,7 +343,8 @@ impl<'a> Conversion<'a> {
         let clock = json.head().clock;
         let mut report = perfetto::write_json(&json, &mut out).map_err(MergeError::Io)?;
         report.damage.extend(input.damage.iter().cloned());
-        if report.events() + report.track_events.total() == 0 && report.unread.is_empty() {
+        // What is not read is not in the output either.
+        if report.events() + report.track_events.total() == 0 {
             return Err(self.no_data(&report.damage));
         }
         let losses = ConversionLosses { dropped: report.unread.clone(), ..ConversionLosses::default() };
@@ -598,7 +610,7 @@ mod tests {
         std::fs::write(&texts[1], format!("{TEXT}{TEXT}")).unwrap();
         let archive = dir.path().join("x.zip");
         let mut zip = ZipWriter::new(std::fs::File::create(&archive).unwrap());
-        let manifest = r#"{"perfetto_manifest":{"files":[{"path":"1.txt"}]}}"#;
+        let manifest = r#"{"perfetto_manifest":{"version":1,"files":[{"path":"1.txt"}]}}"#;
         for (name, text) in [("perfetto_manifest.json", manifest), ("1.txt", TEXT)] {
             zip.start_file(name, SimpleFileOptions::default()).unwrap();
             zip.write_all(text.as_bytes()).unwrap();

@@ -9,10 +9,12 @@ use super::convert::{Conversion, ConvertError, ConvertRequest};
 use super::runs::runs_of;
 use crate::clock::Timestamp;
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::formats::{Head, Order, Sink, SinkAdapter, ThreadInfo};
+use crate::formats::{Head, Loss, Losses, Order, Sink, SinkAdapter, ThreadInfo};
 use crate::measure::FinderSink;
 use crate::text::file_name;
-use crate::timeline::{InputSummary, MergeSummary, MethodThread, TimelineAdapter, TimelineSink};
+use crate::timeline::{
+    InputSummary, MergeSummary, MethodThread, MissingSwitches, TimelineAdapter, TimelineSink,
+};
 use crate::tracks::TrackBuilder;
 use crate::why::{
     Difference, Explanation, ExplanationJson, Model, ModelCollector, NothingAsked, Question, ShownFrames,
@@ -39,6 +41,8 @@ pub(crate) struct Explained {
     pub explanations: Vec<Explanation>,
     /// Sentences that name what the trace does not tell, and the categories that would.
     pub missing: Vec<String>,
+    /// The account of missing data.
+    pub losses: Losses,
     /// Whether events were lost, or an input is damaged.
     pub is_lossy: bool,
 }
@@ -47,7 +51,10 @@ impl Explained {
     /// The object of `why --json` (docs/schemas/why.json).
     pub fn json(&self, against: Option<&Difference>) -> Value {
         let spans: Vec<ExplanationJson<'_>> = self.explanations.iter().map(ExplanationJson::new).collect();
-        json!({ "spans": spans, "against": against, "missing": self.missing, "lossy": self.is_lossy })
+        let losses: Vec<Loss> = self.losses.iter().collect();
+        json!({
+            "spans": spans, "against": against, "missing": self.missing, "losses": losses, "lossy": self.is_lossy,
+        })
     }
 
     /// Adds the spans of another run.
@@ -56,6 +63,7 @@ impl Explained {
         self.missing.extend(other.missing);
         self.missing.sort_unstable();
         self.missing.dedup();
+        self.losses.extend(other.losses);
         self.is_lossy |= other.is_lossy;
     }
 }
@@ -171,6 +179,11 @@ impl ReadTrace {
         self.summary.report.is_lossy()
     }
 
+    /// The account of missing data.
+    pub fn losses(&self) -> Losses {
+        self.summary.report.account()
+    }
+
     /// Explains what `question` is about.
     ///
     /// # Errors
@@ -181,9 +194,9 @@ impl ReadTrace {
         let explain = |span| with_frames(self.model.explain(span), &self.summary);
         let explanations: Vec<Explanation> = spans.iter().map(explain).collect();
         let mut missing = self.model.missing();
-        missing.extend(self.summary.report.account().iter().map(|loss| loss.to_string()));
+        missing.extend(MissingSwitches::sentence(self.summary.missing_switches));
         missing.extend(self.model.not_told_apart(&explanations));
-        Ok(Explained { explanations, missing, is_lossy })
+        Ok(Explained { explanations, missing, losses: self.losses(), is_lossy })
     }
 }
 

@@ -126,6 +126,7 @@ fn times_of_run(
     let mut run = RunTimes {
         name: paths.map(|path| file_name(&path).to_owned()).collect::<Vec<_>>().join(" + "),
         identity: identities.join("\n"),
+        losses: summary.report.account(),
         is_lossy: summary.report.is_lossy(),
         ..RunTimes::default()
     };

@@ -13,7 +13,8 @@ use super::format_id::{FormatId, UnreadFile};
 use super::mapped_file::MappedFile;
 use super::spill::{FileBytes, Release, SpillWriter, is_of_temporary_file};
 use super::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
-use super::utf16::{UnitOrder, Utf16Reader};
+use super::utf16::{SHOWING_BYTES, UnitOrder, Utf16Reader};
+use crate::clock::Clock;
 use crate::progress::{self, Pass};
 use crate::trace_dat::recorder_stream;
 use crate::trace_dat::recorder_stream::{RecorderStream, StreamError};
@@ -35,8 +36,10 @@ pub struct Input {
     pub packed: Option<&'static str>,
     /// Damage that was found while the input was decompressed.
     pub damage: Vec<Damage>,
-    /// The offset to add to the times of a method trace, ns, where the archive that it came in says so.
+    /// The offset to add to the input's times, ns, where the archive that it came in says so.
     pub offset_ns: Option<i64>,
+    /// The clocks and the machine that the manifest of its archive states.
+    pub place: Option<Box<ManifestPlace>>,
     /// Whether the file is in an archive.
     pub is_member: bool,
     /// The file's format, once somebody has asked for it.
@@ -44,6 +47,23 @@ pub struct Input {
     /// The bytes that the file may still unpack to.
     pub(crate) unpack_budget: UnpackBudget,
     bytes: FileBytes,
+}
+
+/// The place of an input on the timeline, as the manifest of its archive states it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ManifestPlace {
+    /// The timeline's clock.
+    pub trace_time: Option<Clock>,
+    /// The machine that the file is of.
+    pub machine: Option<String>,
+    /// The clock that [`Input::offset_ns`] is added to; `None` is the only clock of a file that names none.
+    pub clock: Option<Clock>,
+    /// The name of the input whose clock reads `offset_ns` more.
+    pub other: Option<String>,
+    /// The clock of the other input; `None` as above.
+    pub other_clock: Option<Clock>,
+    /// Keys and values that describe the archive.
+    pub attributes: Vec<(String, String)>,
 }
 
 /// The reason why the bytes of an input cannot be read. Every error names the input.
@@ -188,6 +208,7 @@ impl Input {
             packed: None,
             damage: Vec::new(),
             offset_ns: None,
+            place: None,
             is_member: false,
             format: OnceLock::new(),
             unpack_budget,
@@ -295,8 +316,7 @@ impl Packing {
         match bytes.get(..4)? {
             [0x1f, 0x8b, 8, _] => Some(Packing::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd] => Some(Packing::Zstd),
-            [first, second, ..] => UnitOrder::from_mark([*first, *second]).map(Packing::Utf16),
-            _ => None,
+            _ => UnitOrder::from_start(bytes).map(Packing::Utf16),
         }
     }
 
@@ -325,14 +345,24 @@ pub(crate) fn unpacking_reader<'a>(mut from: impl Read + 'a) -> io::Result<Box<d
     let packing = Packing::from_first_bytes(&magic);
     let whole = io::Cursor::new(magic).chain(from);
     Ok(match packing {
-        None | Some(Packing::Utf16(_)) => Box::new(whole),
+        None => Box::new(whole),
+        Some(Packing::Utf16(order)) => {
+            // The start shows what the file is. Each of its characters has two bytes or more.
+            let mut start = Vec::new();
+            whole.take(2 * DETECTION_BYTES as u64).read_to_end(&mut start)?;
+            let mut text = Vec::new();
+            match Utf16Reader::new(&start, order).read_to_end(&mut text) {
+                Err(error) if text.is_empty() => return Err(error),
+                _ => Box::new(io::Cursor::new(text)),
+            }
+        }
         Some(Packing::Gzip) => Box::new(flate2::read::MultiGzDecoder::new(whole)),
         Some(Packing::Zstd) => Box::new(zstd::stream::read::Decoder::new(whole)?),
     })
 }
 
 /// The bytes that show how a file is compressed.
-const MAGIC_BYTES: u64 = 4;
+const MAGIC_BYTES: u64 = SHOWING_BYTES as u64;
 
 /// The first [`DETECTION_BYTES`] that `from` gives. An error counts only where there is not one byte before
 /// it: what was cut off may still show its format.
@@ -437,8 +467,6 @@ pub enum OmissionReason {
         /// The name of the earlier input.
         first: String,
     },
-    /// The file is in an archive whose manifest does not list it.
-    NotInManifest,
     /// The trace is in an archive from which only the method traces of dumps are taken.
     BesideDumps {
         /// The trace's format.
@@ -496,9 +524,6 @@ impl fmt::Display for OmissionReason {
         match self {
             OmissionReason::SameContents { first } => {
                 write!(f, "has the same contents as {first}: it is taken once")
-            }
-            OmissionReason::NotInManifest => {
-                f.write_str("is left out: the archive's manifest does not list it")
             }
             OmissionReason::BesideDumps { format } => write!(
                 f,

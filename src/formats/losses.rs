@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::ser::{Serialize, Serializer};
 
-use crate::ids::Cpu;
+use crate::ids::{Cpu, Tid};
 
 /// The party that reports a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -42,6 +43,11 @@ macro_rules! loss_kinds {
         impl LossKind {
             /// Every kind.
             pub const ALL: &[LossKind] = &[$(LossKind::$kind,)*];
+
+            /// The kind with this name in JSON.
+            fn of_key(key: &str) -> Option<LossKind> {
+                LossKind::ALL.iter().copied().find(|kind| kind.key() == key)
+            }
 
             /// The kind's name in JSON.
             pub fn key(self) -> &'static str {
@@ -88,6 +94,12 @@ loss_kinds! {
         "track events are left out: nothing relates their clock to another one";
     /// Samples and records of a profiler.
     Samples: "samples", Recorder, true, "records were lost when the samples were taken";
+    /// Blocks of AUX data, which a CPU's own tracer writes (`PERF_RECORD_AUXTRACE`).
+    AuxData: "aux_data", Reader, false,
+        "blocks of a CPU's own tracer (AUX data such as Intel PT) are not decoded";
+    /// AUX data that had no place in its buffer (`PERF_AUX_FLAG_TRUNCATED`, `PERF_AUX_FLAG_PARTIAL`).
+    IncompleteAuxData: "incomplete_aux_data", Kernel, false,
+        "times data of a CPU's own tracer (AUX data) was cut, because its buffer was full";
     /// Exits of a method trace that match no open call.
     UnmatchedExits: "unmatched_exits", Reader, true, "exits match no open call and are left out";
     /// `TraceStats.BufferStats.trace_writer_packet_loss`.
@@ -129,14 +141,21 @@ pub enum LossPlace {
     Cpu(Cpu),
     /// A buffer of Perfetto's service, by its index.
     Buffer(u32),
+    /// A packet sequence of a Perfetto trace, by its id.
+    Sequence(u32),
+    /// A thread, by its id.
+    Thread(Tid),
 }
 
-impl fmt::Display for LossPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl LossPlace {
+    /// The place for people: `CPU 1`; `None` for the whole recording.
+    fn text(self) -> Option<String> {
         match self {
-            LossPlace::Recording => Ok(()),
-            LossPlace::Cpu(cpu) => write!(f, " (CPU {cpu})"),
-            LossPlace::Buffer(index) => write!(f, " (buffer {index})"),
+            LossPlace::Recording => None,
+            LossPlace::Cpu(cpu) => Some(format!("CPU {cpu}")),
+            LossPlace::Buffer(index) => Some(format!("buffer {index}")),
+            LossPlace::Sequence(id) => Some(format!("packet sequence {id}")),
+            LossPlace::Thread(tid) => Some(format!("thread {tid}")),
         }
     }
 }
@@ -151,72 +170,126 @@ pub struct LossCount {
 }
 
 /// One line of the account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
     /// The kind of the missing data.
     pub kind: LossKind,
     /// The place of the loss.
     pub place: LossPlace,
+    /// The name of the input, where there are several.
+    pub input: Option<Arc<str>>,
     /// The number of losses.
     pub count: LossCount,
+}
+
+impl Loss {
+    /// The loss in one sentence without a full stop.
+    pub fn sentence(&self) -> String {
+        let Loss { kind, place, input, count: LossCount { count, gaps } } = self;
+        let reporter = kind.reporter().name();
+        let what = kind.text();
+        let places: Vec<String> = input.iter().map(|name| name.to_string()).chain(place.text()).collect();
+        let at = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
+        match (count, gaps) {
+            (_, 0) => format!("{count} {what}{at}, as {reporter} reports"),
+            (0, _) => format!("an unknown number of {what}{at}, as {reporter} reports: {gaps} gaps"),
+            _ => format!("{count} {what}{at}, as {reporter} reports, and {gaps} gaps of unknown size"),
+        }
+    }
 }
 
 impl fmt::Display for Loss {
     /// `lost: 22 events were overwritten …, as the kernel reports`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Loss { kind, place, count: LossCount { count, gaps } } = *self;
-        let reporter = kind.reporter().name();
-        match (count, gaps) {
-            (_, 0) => write!(f, "lost: {count} {}{place}, as {reporter} reports", kind.text()),
-            (0, _) => write!(
-                f,
-                "lost: an unknown number of {}{place}, as {reporter} reports: {gaps} gaps",
-                kind.text()
-            ),
-            _ => write!(
-                f,
-                "lost: {count} {}{place}, as {reporter} reports, and {gaps} gaps of unknown size",
-                kind.text()
-            ),
-        }
+        write!(f, "lost: {}", self.sentence())
     }
 }
 
 impl Serialize for Loss {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(serde::Serialize)]
-        struct LossJson {
+        struct LossJson<'l> {
             kind: &'static str,
             reported_by: LossReporter,
+            input: Option<&'l str>,
             cpu: Option<Cpu>,
             buffer: Option<u32>,
+            sequence: Option<u32>,
+            thread: Option<Tid>,
             count: u64,
             gaps: u64,
+            text: String,
         }
-        let Loss { kind, place, count: LossCount { count, gaps } } = *self;
-        let (cpu, buffer) = match place {
-            LossPlace::Recording => (None, None),
-            LossPlace::Cpu(cpu) => (Some(cpu), None),
-            LossPlace::Buffer(index) => (None, Some(index)),
+        // Without `..`, so that no member is forgotten.
+        let Loss { kind, place, input, count: LossCount { count, gaps } } = self;
+        let mut json = LossJson {
+            kind: kind.key(),
+            reported_by: kind.reporter(),
+            input: input.as_deref(),
+            cpu: None,
+            buffer: None,
+            sequence: None,
+            thread: None,
+            count: *count,
+            gaps: *gaps,
+            text: self.sentence(),
         };
-        LossJson { kind: kind.key(), reported_by: kind.reporter(), cpu, buffer, count, gaps }
-            .serialize(serializer)
+        match *place {
+            LossPlace::Recording => {}
+            LossPlace::Cpu(cpu) => json.cpu = Some(cpu),
+            LossPlace::Buffer(index) => json.buffer = Some(index),
+            LossPlace::Sequence(id) => json.sequence = Some(id),
+            LossPlace::Thread(tid) => json.thread = Some(tid),
+        }
+        json.serialize(serializer)
     }
 }
 
+/// The key of one line of the account.
+type LossKey = (LossKind, LossPlace, Option<Arc<str>>);
+
 /// The losses of a recording that [`CpuCount`](super::CpuCount) does not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Losses(BTreeMap<(LossKind, LossPlace), LossCount>);
+pub struct Losses(BTreeMap<LossKey, LossCount>);
 
 impl Losses {
-    /// Adds `count` losses; 0 adds nothing.
-    pub fn add(&mut self, kind: LossKind, place: LossPlace, count: u64) {
-        self.add_count(kind, place, LossCount { count, gaps: 0 });
+    /// Reads the account of a file that tracebridge has written: the JSON of a list of [`Loss`]. Lines of
+    /// unknown kinds are left out.
+    pub fn from_json(text: &[u8]) -> Losses {
+        let mut losses = Losses::default();
+        let Ok(serde_json::Value::Array(lines)) = serde_json::from_slice(text) else { return losses };
+        for line in &lines {
+            let number = |name: &str| line[name].as_u64();
+            let small = |name: &str| number(name).and_then(|number| u32::try_from(number).ok());
+            let Some(kind) = line["kind"].as_str().and_then(LossKind::of_key) else { continue };
+            let thread = line["thread"].as_i64().and_then(|tid| Tid::try_from(tid).ok());
+            let place = small("cpu").map(|cpu| LossPlace::Cpu(Cpu(cpu)));
+            let place = place.or_else(|| small("buffer").map(LossPlace::Buffer));
+            let place = place.or_else(|| small("sequence").map(LossPlace::Sequence));
+            let place = place.or_else(|| thread.map(LossPlace::Thread)).unwrap_or_default();
+            let input = line["input"].as_str().map(Arc::from);
+            let count = number("count").unwrap_or(0);
+            let gaps = number("gaps").unwrap_or(0);
+            losses.add_loss(Loss { kind, place, input, count: LossCount { count, gaps } });
+        }
+        losses
     }
 
-    fn add_count(&mut self, kind: LossKind, place: LossPlace, added: LossCount) {
+    /// The account as [`Losses::from_json`] reads it; `None` where nothing is missing.
+    pub fn to_json(&self) -> Option<String> {
+        let lines: Vec<Loss> = self.iter().collect();
+        serde_json::to_string(&lines).ok().filter(|_| !lines.is_empty())
+    }
+
+    /// Adds `count` losses; 0 adds nothing.
+    pub fn add(&mut self, kind: LossKind, place: LossPlace, count: u64) {
+        self.add_loss(Loss { kind, place, input: None, count: LossCount { count, gaps: 0 } });
+    }
+
+    /// Adds a line of another account.
+    pub fn add_loss(&mut self, Loss { kind, place, input, count: added }: Loss) {
         if added != LossCount::default() {
-            let LossCount { count, gaps } = self.0.entry((kind, place)).or_default();
+            let LossCount { count, gaps } = self.0.entry((kind, place, input)).or_default();
             *count = count.saturating_add(added.count);
             *gaps = gaps.saturating_add(added.gaps);
         }
@@ -224,7 +297,17 @@ impl Losses {
 
     /// Adds the losses of another file.
     pub fn extend(&mut self, other: Losses) {
-        other.0.into_iter().for_each(|((kind, place), count)| self.add_count(kind, place, count));
+        other.iter().for_each(|loss| self.add_loss(loss));
+    }
+
+    /// Names the input of every loss.
+    pub fn name_input(&mut self, name: &str) {
+        let name: Arc<str> = name.into();
+        let losses = std::mem::take(&mut self.0);
+        let named = |((kind, place, input), count): (LossKey, LossCount)| {
+            ((kind, place, input.or(Some(name.clone()))), count)
+        };
+        self.0 = losses.into_iter().map(named).collect();
     }
 
     /// Nothing is missing.
@@ -240,7 +323,22 @@ impl Losses {
 
     /// The lines of the account.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Loss> + '_ {
-        self.0.iter().map(|(&(kind, place), &count)| Loss { kind, place, count })
+        let line = |((kind, place, input), count): (&LossKey, &LossCount)| Loss {
+            kind: *kind,
+            place: *place,
+            input: input.clone(),
+            count: *count,
+        };
+        self.0.iter().map(line)
+    }
+
+    /// One line for each kind, whatever its places and inputs.
+    pub fn by_kind(&self) -> Losses {
+        let mut kinds = Losses::default();
+        self.iter().for_each(|loss| {
+            kinds.add_loss(Loss { place: LossPlace::Recording, input: None, ..loss });
+        });
+        kinds
     }
 }
 
@@ -264,6 +362,21 @@ mod tests {
             ]
         );
         assert_eq!(losses.events(), 22);
+        losses.name_input("a.txt");
+        losses.add(LossKind::OverwrittenEntries, LossPlace::Thread(Tid(7)), 1);
+        let kinds: Vec<String> = losses.by_kind().iter().map(|loss| loss.sentence()).collect();
+        assert!(kinds[0].starts_with("23 events") && kinds.len() == 2, "{kinds:?}");
+        let last = losses.iter().last().unwrap();
+        assert!(last.to_string().contains("buffer (a.txt, buffer 1), as"), "{last}");
+        let json = serde_json::to_value(&last).unwrap();
+        assert_eq!((&json["input"], &json["buffer"]), (&"a.txt".into(), &1.into()), "{json}");
+        losses.add(LossKind::CpuEvents, LossPlace::Cpu(Cpu(3)), 5);
+        losses.add(LossKind::TimelessTrackEvents, LossPlace::Sequence(9), 5);
+        assert_eq!(Losses::from_json(losses.to_json().unwrap().as_bytes()), losses);
+        assert_eq!(Losses::default().to_json(), None);
+        for damaged in ["", "{}", "[1]", r#"[{"kind":"other","count":1}]"#, r#"[{"kind":"samples"}]"#] {
+            assert!(Losses::from_json(damaged.as_bytes()).is_empty(), "{damaged}");
+        }
     }
 
     #[test]

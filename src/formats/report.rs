@@ -155,21 +155,21 @@ impl ReadReport {
     }
 
     /// The account of all missing data: of each CPU, and what belongs to no CPU.
-    pub fn account(&self) -> Vec<Loss> {
-        let cpus = self.cpus.iter().filter(|(_, count)| count.lost > 0 || count.gaps > 0);
+    pub fn account(&self) -> Losses {
+        let mut account = self.losses.clone();
         let of_cpu = |(cpu, &CpuCount { lost, gaps, .. }): (&Cpu, &CpuCount)| Loss {
             kind: LossKind::CpuEvents,
             place: LossPlace::Cpu(*cpu),
+            input: None,
             count: LossCount { count: lost, gaps },
         };
-        cpus.map(of_cpu).chain(self.losses.iter()).collect()
+        self.cpus.iter().map(of_cpu).for_each(|loss| account.add_loss(loss));
+        account
     }
 
     /// Whether events are missing, or the file is damaged. The program's exit status is then 3.
     pub fn is_lossy(&self) -> bool {
-        !self.damage.is_empty()
-            || !self.losses.is_empty()
-            || self.cpus.values().any(|c| c.lost > 0 || c.gaps > 0)
+        !self.damage.is_empty() || !self.account().is_empty()
     }
 }
 
@@ -193,7 +193,7 @@ impl Serialize for ReadReport {
             self;
         ReportJson {
             cpus,
-            losses: self.account(),
+            losses: self.account().iter().collect(),
             lost_anywhere: losses.events(),
             first_ts: *first_ts,
             last_ts: *last_ts,

@@ -256,6 +256,10 @@ fn json_kind(text: &[u8], is_cut: bool) -> Option<UnreadFile> {
             let hint = "open it with a Firefox before version 90, whose DevTools wrote it";
             return Some(trace("an old recording of Firefox's DevTools", hint));
         }
+        if name.raw() == b"meta" && contains(begin, b"\"threads\"") && contains(begin, b"\"markers\"") {
+            let what = "a profile of the Firefox profiler that does not name its version";
+            return Some(trace(what, "open it with profiler.firefox.com or the Perfetto UI"));
+        }
         if name.raw() == b"data" && contains(begin, b"\"traceID\"") {
             return Some(SPANS);
         }
@@ -334,6 +338,7 @@ mod tests {
             (b"{\"data\":[{\"traceID\":\"1\"}]}", "spans"),
             (b"[{\"traceId\":\"1\",\"id\":\"2\"}]", "spans"),
             (b"{\"resourceSpans\":[]}", "spans"),
+            (b"{\"meta\":{\"categories\":[]},\"threads\":[{\"markers\":{}}]}", "Firefox profiler"),
             (b"{\"a\":1}\n{\"a\":2}\n", "lines of JSON"),
             (b"[]", "an empty list in JSON"),
             (b"\xef\xbb\xbf [ ]\n", "an empty list in JSON"),

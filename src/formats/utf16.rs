@@ -5,6 +5,11 @@ use std::io::{self, Read};
 /// Why a text ends early.
 const CUT: &str = "the last character is cut";
 
+/// So many bytes at the start of a text without a byte order mark show that it is UTF-16.
+pub(super) const SHOWING_BYTES: usize = 8;
+/// The byte order mark.
+const MARK: u16 = 0xfeff;
+
 /// The order of the bytes of a unit of UTF-16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnitOrder {
@@ -15,12 +20,25 @@ pub(super) enum UnitOrder {
 }
 
 impl UnitOrder {
-    /// The order that a byte order mark at the start of a file shows.
-    pub(super) fn from_mark(bytes: [u8; 2]) -> Option<UnitOrder> {
+    /// The order that the start of a file shows: by its byte order mark, or by characters of ASCII alone.
+    pub(super) fn from_start(bytes: &[u8]) -> Option<UnitOrder> {
         match bytes {
-            [0xff, 0xfe] => Some(UnitOrder::Little),
-            [0xfe, 0xff] => Some(UnitOrder::Big),
-            _ => None,
+            [0xff, 0xfe, ..] => return Some(UnitOrder::Little),
+            [0xfe, 0xff, ..] => return Some(UnitOrder::Big),
+            _ => {}
+        }
+        let (units, _) = bytes.get(..SHOWING_BYTES)?.as_chunks::<2>();
+        let is_ascii = |order: UnitOrder| {
+            let is_char = |unit: &[u8; 2]| matches!(order.unit(*unit), 0x09 | 0x0a | 0x0d | 0x20..=0x7e);
+            units.iter().all(is_char)
+        };
+        [UnitOrder::Little, UnitOrder::Big].into_iter().find(|order| is_ascii(*order))
+    }
+
+    fn unit(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            UnitOrder::Little => u16::from_le_bytes(bytes),
+            UnitOrder::Big => u16::from_be_bytes(bytes),
         }
     }
 }
@@ -36,16 +54,14 @@ pub(super) struct Utf16Reader<'a> {
 
 impl<'a> Utf16Reader<'a> {
     pub(super) fn new(text: &'a [u8], order: UnitOrder) -> Utf16Reader<'a> {
-        Utf16Reader { rest: text.get(2..).unwrap_or_default(), order, left: Vec::new() }
+        let has_mark = text.first_chunk().is_some_and(|unit| order.unit(*unit) == MARK);
+        let rest = text.get(if has_mark { 2 } else { 0 }..).unwrap_or_default();
+        Utf16Reader { rest, order, left: Vec::new() }
     }
 
     /// The next unit. It stays the next one until `rest` is moved.
     fn unit(&self) -> Option<u16> {
-        let unit = *self.rest.first_chunk()?;
-        Some(match self.order {
-            UnitOrder::Little => u16::from_le_bytes(unit),
-            UnitOrder::Big => u16::from_be_bytes(unit),
-        })
+        self.rest.first_chunk().map(|unit| self.order.unit(*unit))
     }
 
     fn next_char(&mut self) -> Option<char> {
@@ -106,7 +122,7 @@ mod tests {
         };
         for order in [UnitOrder::Little, UnitOrder::Big] {
             let bytes = encoded(order);
-            assert_eq!(UnitOrder::from_mark(*bytes.first_chunk().unwrap()), Some(order));
+            assert_eq!(UnitOrder::from_start(&bytes), Some(order));
             for step in [1, 2, 3, 7, 4096] {
                 assert_eq!(read(&bytes, order, step), (text.to_owned(), false));
             }
@@ -115,6 +131,17 @@ mod tests {
                 ("# tracer: nop\r\n größer 𝄞 end".into(), true)
             );
         }
+    }
+
+    #[test]
+    fn the_order_is_known_by_a_mark_or_by_ascii() {
+        assert_eq!(UnitOrder::from_start(b"\xff\xfe"), Some(UnitOrder::Little));
+        assert_eq!(UnitOrder::from_start(b"#\0 \0t\0r\0"), Some(UnitOrder::Little));
+        assert_eq!(UnitOrder::from_start(b"\0#\0 \0t\0r"), Some(UnitOrder::Big));
+        for other in [&b"#\0 \0t\0"[..], b"#\0 \0t\0\0\0", b"\x08\0\x04\0\x01\0\x02\0", b"# tracer"] {
+            assert_eq!(UnitOrder::from_start(other), None, "{other:?}");
+        }
+        assert_eq!(read(b"#\0 \0t\0r\0", UnitOrder::Little, 3), ("# tr".into(), false));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::condition::{Condition, Limit, Selection, Unit, measure_name};
+use crate::formats::Losses;
 use crate::measure::{MeasureKind, RunTimes, WHOLE_SHARE};
 use crate::statistics::{
     ChangeVerdict, LargestChange, MIN_RUNS, RankTest, Shift, correct, median, runs_needed,
@@ -189,6 +190,8 @@ pub enum GateOutcome {
 pub struct Judgement {
     /// The sources of the runs of the baseline and of the candidate.
     pub titles: [String; 2],
+    /// The account of missing data of both sides.
+    pub losses: [Losses; 2],
     /// How many runs each side has.
     pub runs: [usize; 2],
     /// The conditions, in the order of the command line.
@@ -286,7 +289,9 @@ pub fn judge(selection: &Selection<'_>, sides: [GateSide; 2]) -> Result<Judgemen
     });
     let conditions = conditions.collect();
     let [old, new] = sides;
+    let losses = [&old, &new].map(all_losses);
     Ok(Judgement {
+        losses,
         runs: [old.runs.len(), new.runs.len()],
         titles: [old.title, new.title],
         conditions,
@@ -423,9 +428,18 @@ fn names<'a>(runs: impl Iterator<Item = &'a RunTimes>) -> Option<String> {
     }
 }
 
+/// The losses of all runs of a side: one line for each kind.
+fn all_losses(side: &GateSide) -> Losses {
+    let mut all = Losses::default();
+    side.runs.iter().for_each(|run| all.extend(run.losses.by_kind()));
+    all
+}
+
 fn losses(side: &GateSide) -> Option<String> {
     let lossy = names(side.runs.iter().filter(|run| run.is_lossy))?;
-    Some(format!("{}: events are missing, or an input is damaged: {lossy}", side.title))
+    let account: Vec<String> = all_losses(side).iter().map(|loss| format!("; {loss}")).collect();
+    let title = &side.title;
+    Some(format!("{title}: events are missing, or an input is damaged: {lossy}{}", account.concat()))
 }
 
 /// Names the runs that are left out of `launch.total`: their launch begins or ends with another marker, or

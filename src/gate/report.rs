@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::condition::{Limit, Size, Unit};
 use super::judge::{GateOutcome, JudgedCondition, JudgedMeasure, Judgement, LEVEL, MeasureVerdict};
 use crate::console::printable;
+use crate::formats::Loss;
 use crate::markup::escape_attribute;
 use crate::measure::WHOLE_SHARE;
 
@@ -211,7 +212,10 @@ fn escape_markdown(text: &str) -> String {
 impl Judgement {
     /// The judgement as docs/schemas/gate.json describes it: times in ns.
     pub fn to_json(&self) -> Value {
-        let side = |side: usize| json!({ "title": self.titles[side], "runs": self.runs[side] });
+        let side = |side: usize| {
+            let losses: Vec<Loss> = self.losses[side].iter().collect();
+            json!({ "title": self.titles[side], "runs": self.runs[side], "losses": losses })
+        };
         let conditions: Vec<Value> = self
             .conditions
             .iter()

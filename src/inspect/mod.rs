@@ -22,11 +22,11 @@ use crate::formats::{
     self, Damage, Event, EventType, EventTypeId, InputFiles, OpenError, OpenedInput, Order, ReadReport,
     Recording, Sink, SinkAdapter, ThreadInfo,
 };
-use crate::ids::{Pid, Tid};
+use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::{Cancelled, FinderSink, Frame, FrameSummary, Launch, TimelineCounts, summarize};
 use crate::profile::count::flat::FlatProfile;
 use crate::profile::count::selection::ProfileSelection;
-use crate::timeline::{MergeSummary, TimelineSink};
+use crate::timeline::{MergeSummary, MissingSwitches, TimelineSink};
 use crate::tracks::TrackBuilder;
 use container::ContainerReport;
 
@@ -252,6 +252,7 @@ struct EventTypeCounter {
     event_types: Vec<(String, u64)>,
     /// Each listed thread's process, where known.
     threads: BTreeMap<Tid, Option<Pid>>,
+    switches: MissingSwitches,
 }
 
 impl SinkAdapter for EventTypeCounter {
@@ -264,6 +265,7 @@ impl SinkAdapter for EventTypeCounter {
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         let colon = if kind.system.is_empty() { "" } else { ":" };
         self.event_types.push((format!("{}{colon}{}", kind.system, kind.name), 0));
+        self.switches.add_event_type(kind);
         self.finder.event_type(id, kind)
     }
 
@@ -277,21 +279,33 @@ impl SinkAdapter for EventTypeCounter {
         if let Some((_, count)) = self.event_types.get_mut(event.kind.0 as usize) {
             *count += 1;
         }
+        self.switches.add(event, kind, event.kind.0 as usize);
         self.finder.event(event, kind)
+    }
+
+    fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
+        self.switches.lost(cpu);
+        self.finder.lost(cpu, count)
     }
 }
 
 /// Reads all of a recording, counts its events and threads, and finds the launches and frames in it.
 fn inspect_recording(recording: &dyn Recording) -> io::Result<RecordingReport> {
     let finder = TrackBuilder::of_markers(FinderSink::default());
-    let mut counter = EventTypeCounter { finder, event_types: Vec::new(), threads: BTreeMap::new() };
+    let mut counter = EventTypeCounter {
+        finder,
+        event_types: Vec::new(),
+        threads: BTreeMap::new(),
+        switches: MissingSwitches::default(),
+    };
     // Slices that begin on one CPU may end on another one.
     let report = recording.read(Order::Markers, &mut counter)?;
     let head = recording.head();
-    let EventTypeCounter { mut finder, mut event_types, threads } = counter;
+    let EventTypeCounter { mut finder, mut event_types, threads, switches } = counter;
     finder.finish(&MergeSummary::new(head.clock, Vec::new(), report.clone()))?;
     let measured = std::mem::take(&mut finder.sink().measured);
     let mut report = report;
+    report.notes.extend(MissingSwitches::sentence(switches.times()));
     if measured.left_out > 0 {
         let left_out = measured.left_out;
         report

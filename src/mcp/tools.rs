@@ -20,6 +20,8 @@ use super::error::ToolError;
 use super::limit::CallLimit;
 use super::roots::Roots;
 use super::traces::ReadTraces;
+use crate::export::explain::ReadTrace;
+use crate::formats::Loss;
 use crate::tables::TABLES;
 use crate::why::{Question, TableQuestion, difference};
 
@@ -415,7 +417,9 @@ fn of_info(
     let mut answer = command.run_on_files(limit)?;
     for file in answer["files"].as_array_mut().into_iter().flatten() {
         if let Value::Object(file) = file {
+            let losses = file.get("report").and_then(|report| report.get("losses")).cloned();
             file.retain(|name, _| members.contains(&name.as_str()));
+            file.extend(losses.map(|losses| ("losses".to_owned(), losses)));
         }
     }
     Ok(answer)
@@ -506,13 +510,17 @@ fn table(arguments: TableArguments) -> Result<TableQuestion, ToolError> {
     })
 }
 
+/// The account of missing data.
+fn losses(trace: &ReadTrace) -> Vec<Loss> {
+    trace.losses().iter().collect()
+}
+
 fn slices(work: &Workplace, arguments: Value, _: &CallLimit) -> Result<Value, ToolError> {
     let arguments: TableArguments = parsed(arguments)?;
     let trace = work.traces.read(&inputs(work, &arguments.files.files)?)?;
     let slices = trace.model.slice_totals(&table(arguments)?)?;
-    Ok(
-        json!({ "slices": slices, "lossy": trace.is_lossy(), "rule": "a slice's time holds that of the slices in it" }),
-    )
+    let rule = "a slice's time holds that of the slices in it";
+    Ok(json!({ "slices": slices, "losses": losses(&trace), "lossy": trace.is_lossy(), "rule": rule }))
 }
 
 fn thread_states(work: &Workplace, arguments: Value, _: &CallLimit) -> Result<Value, ToolError> {
@@ -520,7 +528,7 @@ fn thread_states(work: &Workplace, arguments: Value, _: &CallLimit) -> Result<Va
     let trace = work.traces.read(&inputs(work, &arguments.files.files)?)?;
     let threads = trace.model.state_totals(&table(arguments)?)?;
     let rule = "by sched_switch and sched_wakeup; time that no event tells is not there";
-    Ok(json!({ "threads": threads, "lossy": trace.is_lossy(), "rule": rule }))
+    Ok(json!({ "threads": threads, "losses": losses(&trace), "lossy": trace.is_lossy(), "rule": rule }))
 }
 
 fn profile(work: &Workplace, arguments: Value, limit: &CallLimit) -> Result<Value, ToolError> {

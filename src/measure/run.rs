@@ -9,6 +9,7 @@ use super::finder::Measured;
 use super::frame_figures::FrameFigures;
 use super::launch::{Launch, LaunchType};
 use crate::clock::Timestamp;
+use crate::formats::Losses;
 use crate::ftrace::task_state::TaskState;
 use crate::ids::Tid;
 
@@ -285,6 +286,8 @@ pub struct RunTimes {
     pub measured: BTreeSet<MeasureKind>,
     /// The kept times, by name, ns; a share in parts of `measure::WHOLE_SHARE`. A launch has no name.
     pub times: BTreeMap<(MeasureKind, String), i64>,
+    /// The account of missing data.
+    pub losses: Losses,
     /// Whether events were lost, or an input is damaged.
     pub is_lossy: bool,
 }

@@ -273,7 +273,7 @@ impl ProfileOutput<'_> {
         for damage in input.damage.iter().chain(&report.damage) {
             (self.message)(&input.name, &format!("damaged at offset {}: {}", damage.offset, damage.what));
         }
-        for loss in report.account() {
+        for loss in report.account().iter() {
             (self.message)(&input.name, &loss.to_string());
         }
         for line in report.irregular.iter().chain(&report.notes) {
@@ -288,9 +288,10 @@ impl ProfileOutput<'_> {
 
     /// Reports the irregularities of the calls.
     pub(super) fn report_anomalies(&mut self, input: &Input, anomalies: &CallAnomalies) -> ProfileReport {
-        for line in anomalies.lines() {
-            (self.message)(&input.name, &line);
-        }
+        let mut report = ReadReport::default();
+        report.add_anomalies(anomalies);
+        report.losses.iter().for_each(|loss| (self.message)(&input.name, &loss.to_string()));
+        report.irregular.iter().for_each(|line| (self.message)(&input.name, line));
         ProfileReport { lossy: anomalies.are_lossy(), irregular: anomalies.any(), has_results: true }
     }
 

@@ -5,55 +5,31 @@
 //! second reading pushes the events.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use super::align::boots::{self, BootRelation};
-use super::align::clock_map::{self, ClockMap, ReferenceClock};
+use super::align::clock_map::{self, ReferenceClock};
 use super::align::kernel_evidence::KernelEvidence;
 use super::align::placement::{MergeOptions, Placement};
-use super::align::reason::{PlaceBasis, PlaceReason};
+use super::align::reason::PlaceReason;
 use super::align::running_times::RunningTimes;
 use super::align::sample_evidence::SampleEvidence;
 use super::align::sample_place::{self, SampleComparison, SamplePlacement};
 use super::align::{self, AlignError};
 use super::dedup::DuplicateFilter;
+use super::merge_error::MergeError;
 use super::recording_pass::{EvidencePass, RecordingInput, Timeline};
+use super::recording_place::{OpenRecording, Places, owner_of};
 use super::sample_pass::PlacedSamples;
 use super::sink::TimelineSink;
 use super::summary::{InputSummary, MergeSummary, Verdict};
-use crate::clock::{Clock, Snapshots, Timestamp};
+use crate::clock::{Clock, Timestamp};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::input::Input;
 use crate::formats::samples::{CountOnly, SampleRecording, SampleTables};
-use crate::formats::{self, Head, OpenError, OpenedInput, Order, ReadReport, Recording};
+use crate::formats::{self, Head, OpenedInput, Order, ReadReport, Recording};
 use crate::ids::Pid;
-
-/// Why a merge was not done.
-#[derive(Debug, thiserror::Error)]
-pub enum MergeError {
-    /// An input cannot be read.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// A method trace or samples could not be placed.
-    #[error(transparent)]
-    Align(#[from] AlignError),
-    /// A recording of another boot, whose packets are copied with their times.
-    #[error(
-        "{name}: it was recorded in another boot than the other recordings, {seconds} s by CLOCK_REALTIME, and its \
-         packets would keep their times; write another format (.html, .json, .csv) or use --only-ftrace: they place \
-         it by CLOCK_REALTIME"
-    )]
-    OtherBoot {
-        /// The recording's path as given.
-        name: String,
-        /// The time between both boots, s.
-        seconds: i64,
-    },
-    /// The exporter failed, or an input brings more event types than memory should hold.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-}
 
 /// A method trace, and its number among the inputs.
 type MethodInput<'a> = (usize, Box<MethodTrace<'a>>);
@@ -101,7 +77,7 @@ fn merge_opened(
     out: &mut dyn TimelineSink,
     options: &MergeOptions,
 ) -> Result<MergeSummary, MergeError> {
-    let mut recordings = Vec::new();
+    let mut recordings: Vec<OpenRecording<'_>> = Vec::new();
     let mut videos = Vec::new();
     let mut traces = Vec::new();
     let mut samples = Vec::new();
@@ -118,18 +94,14 @@ fn merge_opened(
     // Nothing is placed by a video, and no other recording holds its frames.
     let without_videos = recordings.len();
     recordings.extend(videos);
-    let reference = reference_clock(&recordings, &traces, &samples);
+    let owner = owner_of(&recordings, inputs);
+    let reference = reference_clock(inputs, owner, &recordings, &traces, &samples);
     let head = timeline_head(&recordings, &traces, &samples, &reference);
-    let place = |(index, recording)| {
-        let passes_through = out.passes_through(index);
-        let placed = place_recording(index, recording, &reference, passes_through);
-        match inputs[index].offset_ns {
-            Some(offset) if !passes_through => Ok(moved(placed, offset)),
-            Some(_) => Ok(placed),
-            None => related_by_wall_time(&inputs[index].name, placed, &reference),
-        }
-    };
-    let mut recordings = recordings.into_iter().map(place).collect::<Result<Vec<_>, MergeError>>()?;
+    let owner_recording = recordings.iter().find(|(index, _)| Some(*index) == owner);
+    let owner_snapshots = owner_recording.map(|(_, recording)| recording.head().snapshots.clone());
+    let owner_snapshots = owner_snapshots.unwrap_or_default();
+    let places = Places { inputs, reference: &reference, owner, owner_snapshots };
+    let mut recordings = places.place_all(recordings, |index| out.passes_through(index))?;
     let videos = recordings.split_off(without_videos);
     recordings.sort_by_key(kept_before_others);
     let traced: Vec<Option<Pid>> = traces.iter().map(|(_, trace)| trace.header().pid).collect();
@@ -159,7 +131,9 @@ fn merge_opened(
     placed_samples.extend(samples);
     drop(running);
     let blank = inputs.iter().map(|input| blank_summary(input, reference.clock)).collect();
-    let summary = MergeSummary::new(reference.clock, blank, ReadReport::default());
+    let notes = manifest_notes(inputs);
+    let report = ReadReport { notes, ..ReadReport::default() };
+    let summary = MergeSummary::new(reference.clock, blank, report);
     let mut timeline = Timeline::new(out, summary, duplicates);
     timeline.head(&head)?;
     timeline.announce_samples(&placed_samples)?;
@@ -298,27 +272,51 @@ fn push_all(
     timeline.push_samples(samples, false)
 }
 
-/// The timeline's clock: BOOTTIME where snapshots convert the recordings' clock to BOOTTIME, else the
-/// recordings' clock. The first recording that names its clock decides. Without recordings it is the usual
-/// clock of the first method trace, or that of the first samples.
+/// The timeline's clock: the one that the manifest of an archive states, else BOOTTIME, where snapshots
+/// convert the clock of the recording `owner`, else the clock of that recording. Without recordings it is the
+/// usual clock of the first method trace, or that of the first samples.
 fn reference_clock(
-    recordings: &[(usize, Box<dyn Recording + '_>)],
+    inputs: &[&Input],
+    owner: Option<usize>,
+    recordings: &[OpenRecording<'_>],
     traces: &[MethodInput<'_>],
     samples: &[SampleInput<'_>],
 ) -> ReferenceClock {
     let heads = || recordings.iter().map(|(_, recording)| recording.head());
     let snapshots = heads().map(|head| &head.snapshots).find(|s| !s.list.is_empty()).cloned();
     let snapshots = snapshots.unwrap_or_default();
-    let clock = match heads().map(|head| head.clock).find(|c| *c != Clock::Unknown) {
-        Some(clock) if clock_map::segments(&snapshots, clock, Clock::Boottime).is_empty() => clock,
-        Some(_) => Clock::Boottime,
-        None if recordings.is_empty() => {
+    let owner = recordings.iter().find(|(index, _)| Some(*index) == owner);
+    let clock = match owner.map(|(_, recording)| recording.head().clock) {
+        None => {
             let of_samples = || samples.first().map_or(Clock::Unknown, |(_, samples)| samples.clock());
             traces.first().map_or_else(of_samples, |(_, trace)| align::usual_clock(trace))
         }
-        None => Clock::Unknown,
+        Some(Clock::Unknown) => Clock::Unknown,
+        Some(clock) => {
+            let wanted = inputs.iter().find_map(|input| input.place.as_ref()?.trace_time);
+            let mut clocks = wanted.into_iter().chain([Clock::Boottime]);
+            let is_reached = |to: &Clock| !clock_map::segments(&snapshots, clock, *to).is_empty();
+            clocks.find(is_reached).unwrap_or(clock)
+        }
     };
     ReferenceClock { clock, snapshots }
+}
+
+/// Notes about machines and descriptions in the manifests of archives.
+fn manifest_notes(inputs: &[&Input]) -> Vec<String> {
+    let places = || inputs.iter().filter_map(|input| input.place.as_deref());
+    let machines: BTreeSet<&str> = places().filter_map(|place| place.machine.as_deref()).collect();
+    let mut notes = Vec::new();
+    if machines.len() > 1 {
+        let names = machines.into_iter().collect::<Vec<_>>().join(", ");
+        notes.push(format!(
+            "the archive's manifest names several machines ({names}): threads, processes and CPUs of equal \
+             numbers are shown as one"
+        ));
+    }
+    let attributes = places().flat_map(|place| &place.attributes);
+    notes.extend(attributes.map(|(key, value)| format!("attribute of the archive: {key} = {value}")));
+    notes
 }
 
 fn timeline_head(
@@ -368,60 +366,6 @@ fn blank_summary(input: &Input, clock: Clock) -> InputSummary {
         header: Vec::new(),
         video: None,
     }
-}
-
-/// Finds the map from a recording's clock to the timeline's, how sure that map is, and why.
-fn place_recording<'a>(
-    index: usize,
-    recording: Box<dyn Recording + 'a>,
-    reference: &ReferenceClock,
-    passes_through: bool,
-) -> RecordingInput<'a> {
-    let head = recording.head();
-    let clock = head.clock;
-    let own: &Snapshots = if head.snapshots.list.is_empty() { &reference.snapshots } else { &head.snapshots };
-    let by_snapshots = || clock_map::joined(&clock_map::segments(own, clock, reference.clock));
-    let (map, verdict, basis) = if clock == reference.clock {
-        (ClockMap::default(), Verdict::Consistent, PlaceBasis::TimelineClock(clock))
-    } else if let Some(map) = by_snapshots() {
-        let basis = PlaceBasis::Snapshots { from: clock, to: reference.clock };
-        (map, Verdict::Consistent, basis)
-    } else {
-        let basis = PlaceBasis::Unrelated { from: clock, to: reference.clock };
-        (ClockMap::default(), Verdict::Assumed, basis)
-    };
-    let has_samples = !passes_through && recording.samples().is_some();
-    RecordingInput { index, recording, map, verdict, why: basis.into(), passes_through, has_samples }
-}
-
-/// Moves a recording of another boot than the timeline's to its place by CLOCK_REALTIME.
-fn related_by_wall_time<'a>(
-    name: &str,
-    placed: RecordingInput<'a>,
-    reference: &ReferenceClock,
-) -> Result<RecordingInput<'a>, MergeError> {
-    let BootRelation::Other { shift_ns, error_ns } =
-        boots::relation(&placed.recording.head().snapshots, &reference.snapshots)
-    else {
-        return Ok(placed);
-    };
-    if placed.passes_through {
-        return Err(MergeError::OtherBoot { name: name.to_owned(), seconds: shift_ns / 1_000_000_000 });
-    }
-    let why = PlaceBasis::OtherBoot { shift_ns, error_ns }.into();
-    let moved = moved(placed, shift_ns);
-    Ok(RecordingInput { verdict: Verdict::Assumed, why, ..moved })
-}
-
-/// Moves a recording by `offset` ns. Its archive says how far its clock is behind the timeline's clock.
-fn moved(placed: RecordingInput<'_>, offset: i64) -> RecordingInput<'_> {
-    let map = if placed.map == ClockMap::default() {
-        ClockMap::offset(offset)
-    } else {
-        placed.map.corrected(&[(0, offset)])
-    };
-    let why = PlaceReason { manifest_offset_ns: Some(offset), ..placed.why };
-    RecordingInput { map, why, ..placed }
 }
 
 #[cfg(test)]

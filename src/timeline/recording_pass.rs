@@ -13,6 +13,7 @@ use super::content_counter::{ContentCounter, CountedType};
 use super::dedup::DuplicateFilter;
 use super::event_buffer::{EventBuffer, TimelineBuffer};
 use super::method_slices::{self, MethodCounts};
+use super::missing_switches::MissingSwitches;
 use super::sink::{Edge, TimelineAdapter, TimelineSink, Unannounced};
 use super::summary::{DataKind, MergeSummary, Verdict};
 use super::track_pass::{NextNumbers, TrackOutput, TrackPass};
@@ -265,6 +266,7 @@ impl<'o> Timeline<'o> {
             first_offset: None,
             drop_duplicates,
             passes_through: input.passes_through,
+            switches: MissingSwitches::default(),
             tracks: TrackPass::default(),
             edges: BTreeMap::new(),
             at_once: self.out.edge_order() == Order::Time,
@@ -275,6 +277,7 @@ impl<'o> Timeline<'o> {
         };
         let mut report = input.recording.read(order, &mut pass)?;
         pass.end_tracks()?;
+        let missing_switches = pass.switches.times();
         let method_calls = pass.tracks.method_calls;
         let arguments = pass.tracks.arguments;
         report.track_events.slices = report.track_events.slices.saturating_sub(method_calls);
@@ -293,6 +296,7 @@ impl<'o> Timeline<'o> {
                 report.notes.push(note);
             }
         }
+        report.notes.extend(MissingSwitches::sentence(missing_switches));
         if let Some(events) = buffered {
             self.buffer.end_recording(events, sorted);
         }
@@ -304,6 +308,7 @@ impl<'o> Timeline<'o> {
             (DataKind::SystemCallArguments, arguments),
             (DataKind::Frames, report.track_events.frames),
         ]);
+        self.summary.missing_switches += missing_switches;
         self.summary.methods += method_calls;
         self.summary.inputs[input.index].method_edges = 2 * method_calls;
         let events = self.counter.events - events_before;
@@ -396,6 +401,9 @@ impl<'o> Timeline<'o> {
         report.damage.iter_mut().for_each(|damage| damage.what = named(std::mem::take(&mut damage.what)));
         report.irregular.iter_mut().for_each(|line| *line = named(std::mem::take(line)));
         report.notes.iter_mut().for_each(|line| *line = named(std::mem::take(line)));
+        if several {
+            report.losses.name_input(&name);
+        }
         self.summary.contents.add(DataKind::PerfettoPackets, report.unread.values().sum());
         self.summary.report.add(report);
     }
@@ -440,6 +448,7 @@ struct PushPass<'t, 'o> {
     drop_duplicates: bool,
     /// Whether everything is counted and nothing is pushed.
     passes_through: bool,
+    switches: MissingSwitches,
     tracks: TrackPass,
     /// Edges that wait to be pushed, by method thread. They come in pieces, because an exporter may have much
     /// to do for each call.
@@ -539,6 +548,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
     }
 
     fn lost(&mut self, cpu: Cpu, count: Option<u64>) -> io::Result<()> {
+        self.switches.lost(cpu);
         if self.passes_through { Ok(()) } else { self.timeline.out.lost(cpu, count) }
     }
 
@@ -557,6 +567,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
         let id = EventTypeId(self.timeline.next_event_type);
         self.event_types.push(id);
         self.counted_types.push(CountedType::new(kind));
+        self.switches.add_event_type(kind);
         if self.passes_through {
             return Ok(());
         }
@@ -570,6 +581,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
     #[inline]
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let index = event.kind.0 as usize;
+        self.switches.add(event, kind, index);
         let mut event = *event;
         event.kind = *self.event_types.get(index).ok_or(Unannounced::EventType(event.kind.0))?;
         if let Some(map) = &self.map {

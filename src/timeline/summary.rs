@@ -294,6 +294,9 @@ pub struct MergeSummary {
     pub markers: u64,
     /// Method enters, each of which has its exit in the output.
     pub methods: u64,
+    /// Switches from an idle CPU that the recordings lack.
+    #[serde(skip)]
+    pub missing_switches: u64,
     /// The methods in the method traces.
     #[serde(skip)]
     pub traced_methods: u64,
@@ -323,6 +326,7 @@ impl MergeSummary {
             report,
             markers: 0,
             methods: 0,
+            missing_switches: 0,
             traced_methods: 0,
             traced_threads: 0,
             problems: CallAnomalies::default(),

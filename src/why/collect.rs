@@ -385,7 +385,6 @@ impl TrackSink for ModelCollector {
             thread.runs(since, event.cpu);
             let change = CpuChange { since, tid: event.tid, prio: None };
             self.model.cpus.entry(event.cpu).or_default().changes.push(change);
-            self.model.unseen_switches += 1;
             last.tid = event.tid;
         }
         last.ts = event.ts;

@@ -543,8 +543,6 @@ pub(crate) struct Model {
     pub(super) cpus: BTreeMap<Cpu, CpuHistory>,
     pub(super) reasons: Vec<BlockedReason>,
     pub(super) speeds: CpuSpeeds,
-    /// How often a thread ran on a CPU that was idle by the switches recorded.
-    pub(super) unseen_switches: u64,
     /// Where events of a CPU are missing; in order, without overlaps.
     pub(super) losses: Vec<(Timestamp, Timestamp)>,
     pub(super) tasks: Tasks,
@@ -573,21 +571,12 @@ impl Model {
 
     /// Sentences about events that the timeline lacks, and the categories that record them.
     pub(crate) fn missing(&self) -> Vec<String> {
-        let unseen: String;
         let mut missing = Vec::new();
         let threads = || self.threads.values();
         if threads().all(|thread| thread.changes.is_empty()) {
             missing
                 .push("no scheduling was recorded: record the category sched to tell running from waiting");
             return missing.into_iter().map(str::to_owned).collect();
-        }
-        if self.unseen_switches > 0 {
-            let times = self.unseen_switches;
-            unseen = format!(
-                "switches from an idle CPU are missing ({times} times): who ran there is told by the events that \
-                 followed"
-            );
-            missing.push(&unseen);
         }
         if !self.has_interrupts {
             missing.push("no interrupts were recorded: record the category irq to tell timers from devices");

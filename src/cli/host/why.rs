@@ -160,6 +160,9 @@ fn print(out: &mut dyn Write, args: &WhyArgs, new: &Explained, old: Option<&Expl
     for missing in &new.missing {
         writeln!(out, "note: {missing}")?;
     }
+    for loss in new.losses.iter().chain(old.iter().flat_map(|old| old.losses.iter())) {
+        writeln!(out, "{loss}")?;
+    }
     if new.is_lossy {
         writeln!(out, "note: events were lost, or an input is damaged: `tracebridge info` says where")?;
     }

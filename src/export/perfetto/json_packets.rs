@@ -13,12 +13,13 @@ use std::io;
 use rustc_hash::FxHasher;
 
 use super::super::Out;
-use super::packet::packet;
+use super::packet::{attribute, packet};
 use crate::clock::Timestamp;
 use crate::formats::chrome_json::{
     ChromeJsonTrace, Id, IdScope, InstantScope, JsonEvent, JsonProcess, JsonThread, ThreadKey,
 };
 use crate::formats::json::{JsonText, Value, elements, float, integer, members};
+use crate::formats::perfetto::LOSSES_ATTRIBUTE;
 use crate::formats::perfetto::fields::{
     debug_annotation, flow_direction, instant_event_scope, legacy_event, process_descriptor,
     thread_descriptor, trace_packet, track_descriptor, track_event, track_event_type,
@@ -70,9 +71,16 @@ pub(in crate::export) fn write_json(json: &ChromeJsonTrace<'_>, out: &mut Out) -
         }
         Ok(())
     })?;
-    out.write_all(&writer.out)?;
+    let mut packets = std::mem::take(&mut writer.out);
+    let report = writer.finish();
+    if let Some(losses) = report.losses.to_json() {
+        packet(&mut packets, SEQUENCE, |out| {
+            message(out, trace_packet::TRACE_ATTRIBUTES, |out| attribute(out, LOSSES_ATTRIBUTE, &losses));
+        });
+    }
+    out.write_all(&packets)?;
     out.flush()?;
-    Ok(writer.finish())
+    Ok(report)
 }
 
 struct JsonPackets {

@@ -25,7 +25,7 @@ pub(super) use self::json_packets::write_json;
 use self::kernel_events::KernelEvents;
 use self::method_tracks::{MethodBatch, MethodTrack, MethodTracks};
 use self::own_tracks::OwnTracks;
-use self::packet::{FreeIds, packet, timestamp};
+use self::packet::{FreeIds, attribute, packet, timestamp};
 use self::pass_through::PassedInputs;
 pub(super) use self::pass_through::copy;
 use self::samples::SampleWriter;
@@ -34,18 +34,18 @@ use super::writer_thread::WriterThread;
 use crate::art::Mapping;
 use crate::clock::{Clock, Snapshots, Timestamp};
 use crate::formats::input::Input;
+use crate::formats::perfetto::LOSSES_ATTRIBUTE;
 use crate::formats::perfetto::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, debug_annotation, ftrace_cpu_stats, ftrace_stats,
-    ftrace_stats_phase, process_tree, process_tree_process, process_tree_thread, system_info,
-    trace_attributes, trace_attributes_attribute, trace_packet, track_descriptor, track_event,
-    track_event_type, utsname,
+    ftrace_stats_phase, process_tree, process_tree_process, process_tree_thread, system_info, trace_packet,
+    track_descriptor, track_event, track_event_type, utsname,
 };
 use crate::formats::perfetto::track_table::INPUTS_TRACK as INPUTS_TRACK_NAME;
 use crate::formats::perfetto::wire::write::{double, int, message, string, uint};
 use crate::formats::samples::{Sample, SampleTables};
 use crate::formats::{
-    Event, EventType, EventTypeId, FormatId, Head, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
-    has_format,
+    Event, EventType, EventTypeId, FormatId, Head, Loss, Losses, ProcessInfo, Sink, ThreadInfo, Track,
+    TrackEvent, has_format,
 };
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ids::{Cpu, Pid};
@@ -228,6 +228,7 @@ impl<'a> PerfettoWriter<'a> {
     /// Writes how each input's clock was related to the timeline's clock: into the trace's metadata, and on a
     /// track of its own where a method trace was placed, which may be wrong.
     fn describe_inputs(&mut self, outcome: &MergeSummary) {
+        let losses = self.own_losses(outcome).to_json();
         let sequence = self.ids.main_sequence;
         packet(&mut self.out, sequence, |out| {
             message(out, trace_packet::TRACE_ATTRIBUTES, |out| {
@@ -236,6 +237,7 @@ impl<'a> PerfettoWriter<'a> {
                     let key = format!("tracebridge.{}", file_name(&input.name));
                     attribute(out, &key, &format!("{}: {}", input.verdict.name(), input.why));
                 }
+                losses.iter().for_each(|losses| attribute(out, LOSSES_ATTRIBUTE, losses));
                 if !self.left_out.is_empty() {
                     attribute(out, "tracebridge.fields without a place", &self.left_out.join(" "));
                 }
@@ -244,6 +246,18 @@ impl<'a> PerfettoWriter<'a> {
         if outcome.inputs.iter().any(|input| !input.header.is_empty()) {
             self.mark_inputs(outcome);
         }
+    }
+
+    /// The losses that no packet tells which passes through.
+    fn own_losses(&self, outcome: &MergeSummary) -> Losses {
+        let passes = |input: usize| self.passed.as_ref().is_some_and(|passed| passed.contains(input));
+        let is_told = |loss: &Loss| match &loss.input {
+            Some(name) => outcome.inputs.iter().position(|input| *input.name == **name).is_some_and(passes),
+            None => outcome.inputs.len() == 1 && passes(0),
+        };
+        let mut own = Losses::default();
+        outcome.report.losses.iter().filter(|loss| !is_told(loss)).for_each(|loss| own.add_loss(loss));
+        own
     }
 
     /// Writes one instant for each input, annotated with how the input's clock was related to the timeline's
@@ -277,14 +291,6 @@ impl<'a> PerfettoWriter<'a> {
             });
         }
     }
-}
-
-/// Appends an `Attribute` to `TraceAttributes`.
-fn attribute(out: &mut Vec<u8>, key: &str, value: &str) {
-    message(out, trace_attributes::ATTRIBUTE, |out| {
-        string(out, trace_attributes_attribute::KEY, key.as_bytes());
-        string(out, trace_attributes_attribute::STRING_VALUE, value.as_bytes());
-    });
 }
 
 /// Appends a `DebugAnnotation` to a `TrackEvent`.

@@ -1,8 +1,10 @@
 //! `TracePacket`, the message of which a Perfetto trace consists, and the ids of packet sequences and tracks.
 
 use crate::clock::Timestamp;
-use crate::formats::perfetto::fields::{builtin_clock, trace, trace_packet};
-use crate::formats::perfetto::wire::write::{message, uint};
+use crate::formats::perfetto::fields::{
+    builtin_clock, trace, trace_attributes, trace_attributes_attribute, trace_packet,
+};
+use crate::formats::perfetto::wire::write::{message, string, uint};
 
 /// The packet sequence of all packets that need no sequence of their own.
 const MAIN_SEQUENCE: u64 = 1;
@@ -17,6 +19,14 @@ pub(super) fn packet(out: &mut Vec<u8>, sequence: u64, fill: impl FnOnce(&mut Ve
     message(out, trace::PACKET, |out| {
         fill(out);
         uint(out, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, sequence);
+    });
+}
+
+/// Appends an `Attribute` to `TraceAttributes`.
+pub(super) fn attribute(out: &mut Vec<u8>, key: &str, value: &str) {
+    message(out, trace_attributes::ATTRIBUTE, |out| {
+        string(out, trace_attributes_attribute::KEY, key.as_bytes());
+        string(out, trace_attributes_attribute::STRING_VALUE, value.as_bytes());
     });
 }
 

@@ -21,6 +21,7 @@ pub use line::{EventPrinter, LineColumns};
 use self::line::{HEADER, MARKER};
 use super::Out;
 use super::writer_thread::RecordBatch;
+use crate::formats::ftrace_text::LOSSES_COMMENT;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, ThreadInfo};
 use crate::ftrace::Endian;
 use crate::ftrace::print_fmt::Symbolizer;
@@ -207,7 +208,11 @@ impl TimelineSink for SystraceWriter {
         std::mem::take(&mut self.notes)
     }
 
-    fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
+    fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
+        if let Some(losses) = summary.report.losses.to_json() {
+            let line = format!("{LOSSES_COMMENT}{losses}\n");
+            self.out.batch.complete_line(|out| out.extend_from_slice(line.as_bytes()));
+        }
         self.out.flush(&self.printers, &self.threads)?;
         self.out.finish()
     }

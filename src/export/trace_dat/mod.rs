@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use self::record_layout::{DatRecordLayout, KALLSYMS};
 use super::Out;
 use crate::clock::Clock;
-use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
+use crate::formats::{Event, EventType, EventTypeId, Head, Losses, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::page_format::MAX_CPUS;
 use crate::ftrace::page_writer::{self, LONG_BYTES, MAX_RECORD_BYTES, PAGE_BYTES, PageWriter};
 use crate::ids::{Cpu, Pid, Tid};
@@ -112,7 +112,7 @@ impl DatWriter {
         Ok(())
     }
 
-    fn metadata(&self, cpus: u32) -> Metadata {
+    fn metadata(&self, cpus: u32, losses: &Losses) -> Metadata {
         let mut systems: BTreeMap<&str, Vec<Vec<u8>>> = BTreeMap::new();
         let mut ftrace = Vec::new();
         let mut seen = BTreeSet::new();
@@ -160,6 +160,7 @@ impl DatWriter {
             device: self.head.as_ref().and_then(|head| head.device.clone()),
             machine: self.head.as_ref().and_then(|head| head.facts.as_deref().cloned()),
             processes: names.collect(),
+            losses: losses.to_json().and_then(|losses| serde_json::from_str(&losses).ok()),
             ..RecorderInfo::default()
         };
         Metadata {
@@ -257,13 +258,13 @@ impl TimelineSink for DatWriter {
         Order::Time
     }
 
-    fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
+    fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
         for (cpu, mut page) in std::mem::take(&mut self.cpus) {
             let last = page.take();
             self.spool(cpu, last)?;
         }
         let count = self.page_cpus.iter().max().map_or(1, |last| last.count_if_last());
-        let metadata = self.metadata(count);
+        let metadata = self.metadata(count, &summary.report.losses);
         // The offset of each CPU's pages is a multiple of the page size.
         let mut table = vec![CpuData::default(); count as usize];
         for cpu in &self.page_cpus {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 
+use super::manifest::ManifestError;
 use super::tar::{self, TarMember};
 use crate::formats::input::{Input, InputError, Omission, OmissionReason};
 use crate::formats::spill::{FileBytes, RELEASE_BYTES, SpillWriter, is_of_temporary_file};
@@ -123,6 +124,11 @@ impl<'a> Members<'a> {
     /// The path of the container as given.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether the container is a directory.
+    pub(super) fn is_directory(&self) -> bool {
+        matches!(self.container, Container::Directory { .. })
     }
 
     /// A file in it as a user names it.
@@ -300,7 +306,7 @@ pub enum ArchiveError {
         /// The archive's path as given, and the manifest's in it.
         name: String,
         /// The fault.
-        source: ManifestError,
+        source: Box<ManifestError>,
     },
     /// There is no file of this name.
     #[error("{name}: holds no file {member}: `tracebridge info {name}` lists the traces in it")]
@@ -310,7 +316,7 @@ pub enum ArchiveError {
         /// The file that was asked for.
         member: String,
     },
-    /// There are several traces, and nothing says how they are related.
+    /// A directory has several traces, and nothing says how they are related.
     #[error("{name}: holds {} traces: name one of them: {}", traces.len(), list(traces))]
     SeveralTraces {
         /// The archive's path as given.
@@ -318,29 +324,6 @@ pub enum ArchiveError {
         /// The traces in it, each as a user names it.
         traces: Vec<String>,
     },
-}
-
-/// Why the manifest of an archive cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
-    /// It is larger than any manifest.
-    #[error("it has more than {limit} bytes, which no manifest needs")]
-    TooLarge {
-        /// The limit, bytes.
-        limit: usize,
-    },
-    /// It is no JSON of a manifest.
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    /// It does not list files.
-    #[error("it lists no files")]
-    NoFiles,
-    /// It lists a file without its path.
-    #[error("a file has no path")]
-    NoPath,
-    /// The archive has another manifest beside it.
-    #[error("the archive has two manifests")]
-    Two,
 }
 
 /// Some traces for people.

@@ -1,29 +1,31 @@
 //! Opens the traces in an archive (zip, tar, and these packed with gzip or zstd) or in a directory.
 //!
 //! - With a manifest, as `merge` and Perfetto's tools write it: the files that it lists, on the clocks that
-//!   it relates. <https://perfetto.dev/docs/reference/perfetto-manifest> defines the manifest.
+//!   it relates, and the other traces.
 //! - In a bug report of Android: its system traces, and the method traces in its dumps of threads.
-//! - Otherwise the only trace there is, with the videos of the screen beside it. Of several traces, the user
-//!   names one: `archive.zip//member`.
+//! - Otherwise all traces of an archive, as Perfetto opens it. Of several traces in a directory the user
+//!   names one.
 
+mod manifest;
 mod members;
 pub(super) mod tar;
 
-use std::collections::HashSet;
 use std::io::{self, Read};
 use std::path::Path;
-
-use serde::Deserialize;
 
 use super::Damage;
 use super::contained::{self, ContainedTrace, may_hold_a_dump};
 use super::format_id::FormatId;
-use super::input::{Input, InputError, InputSet, Omission, OmissionReason, first_bytes, unpacking_reader};
+use super::input::{
+    Input, InputError, InputSet, ManifestPlace, Omission, OmissionReason, first_bytes, unpacking_reader,
+};
 use super::input_format::identify_bytes;
 use super::unpack_budget::{UnpackBudget, UnpackLimit, is_over_limit};
+use manifest::{Manifest, ManifestFile, is_manifest};
 
+pub use manifest::ManifestError;
 pub(super) use members::ZIP_MAGIC;
-pub use members::{ArchiveError, MEMBER_SEPARATOR, ManifestError, Members, is_zip};
+pub use members::{ArchiveError, MEMBER_SEPARATOR, Members, is_zip};
 
 /// So many archives inside each other are opened.
 const MAX_NESTED: usize = 3;
@@ -87,8 +89,6 @@ struct Survey {
     dumps: Vec<ContainedTrace>,
     is_bug_report: bool,
     omissions: Vec<Omission>,
-    /// Every file that may be a trace, for the manifest's omissions.
-    files: Vec<String>,
 }
 
 struct Archive<'a> {
@@ -109,7 +109,7 @@ impl Archive<'_> {
         if let Some(path) = survey.manifests.first() {
             if survey.manifests.len() > 1 {
                 let name = format!("{}/{}", self.members.name(), survey.manifests[1]);
-                return Err(ArchiveError::Manifest { name, source: ManifestError::Two });
+                return Err(ArchiveError::Manifest { name, source: Box::new(ManifestError::Two) });
             }
             return self.listed(&path.clone(), &survey);
         }
@@ -130,10 +130,11 @@ impl Archive<'_> {
             ([(path, _)], _) => {
                 Ok(InputSet { inputs: vec![self.members.open(path)?], omissions: survey.omissions })
             }
-            (several, _) => Err(ArchiveError::SeveralTraces {
+            (several, _) if self.members.is_directory() => Err(ArchiveError::SeveralTraces {
                 name: self.members.name().to_owned(),
                 traces: several.iter().map(|(path, _)| self.members.named(path)).collect(),
             }),
+            (several, _) => self.related(several, survey.omissions.clone()),
         }
     }
 
@@ -146,7 +147,6 @@ impl Archive<'_> {
             let _ =
                 self.members.read_entry(number, |path, _, content| survey.add(path, content, &mut budget));
         }
-        survey.files.sort();
         survey.traces.sort_by(|(a, _), (b, _)| a.cmp(b));
         let container = self.members.name();
         survey.omissions.iter_mut().for_each(|omission| {
@@ -155,32 +155,47 @@ impl Archive<'_> {
         survey
     }
 
-    /// The files that the manifest lists, in its order; all traces where it lists none.
+    /// All traces of an archive, as Perfetto opens it. Its own traces come first: they have clock snapshots.
+    fn related(
+        &mut self,
+        traces: &[(String, FormatId)],
+        omissions: Vec<Omission>,
+    ) -> Result<InputSet, ArchiveError> {
+        let mut traces: Vec<_> = traces.iter().collect();
+        traces.sort_by_key(|(_, format)| *format != FormatId::Perfetto);
+        let inputs = traces.into_iter().map(|(path, _)| self.members.open(path));
+        Ok(InputSet { inputs: inputs.collect::<Result<_, _>>()?, omissions })
+    }
+
+    /// The files that the manifest lists, in its order, and the other traces behind them.
     fn listed(&mut self, path: &str, survey: &Survey) -> Result<InputSet, ArchiveError> {
-        let name = format!("{}/{path}", self.members.name());
-        let wrong = |source| ArchiveError::Manifest { name: name.clone(), source };
+        let container = self.members.name().to_owned();
+        let wrong =
+            |source| ArchiveError::Manifest { name: format!("{container}/{path}"), source: Box::new(source) };
         let document = self.members.open(path)?;
-        let manifest = parse_manifest(&document).map_err(wrong)?;
-        let mut set = InputSet::default();
-        let mut listed = HashSet::from([path.to_owned()]);
-        let Some(files) = manifest.files else {
-            for (path, _) in &survey.traces {
-                set.inputs.push(self.members.open(path)?);
+        let manifest = Manifest::parse(&document).map_err(wrong)?;
+        let mut inputs = Vec::new();
+        for entry in &manifest.files {
+            let is_no_trace = survey.archives.contains(&entry.path) || survey.manifests.contains(&entry.path);
+            if is_no_trace && entry.clocks.is_some() {
+                return Err(wrong(ManifestError::NoTrace { file: entry.path.clone() }));
             }
-            return Ok(set);
-        };
-        for entry in files {
-            let path = entry.path.as_deref().ok_or_else(|| wrong(ManifestError::NoPath))?;
+            let mut member = self.members.open(&entry.path)?;
+            member.offset_ns = entry.clocks.as_ref().map(|clocks| clocks.offset_ns);
+            member.place = Some(Box::new(place_of(entry, &manifest, &container)));
+            inputs.push(member);
+        }
+        let is_listed = |path: &str| manifest.files.iter().any(|entry| entry.path == path);
+        for (path, _) in survey.traces.iter().filter(|(path, _)| !is_listed(path)) {
             let mut member = self.members.open(path)?;
-            member.offset_ns = entry.offset_ns();
-            set.inputs.push(member);
-            listed.insert(path.to_owned());
+            let trace_time = manifest.trace_time;
+            member.place = Some(Box::new(ManifestPlace { trace_time, ..ManifestPlace::default() }));
+            inputs.push(member);
         }
-        for path in survey.files.iter().filter(|path| !listed.contains(*path)) {
-            let name = format!("{}/{path}", self.members.name());
-            set.omissions.push(Omission { name, reason: OmissionReason::NotInManifest });
+        if let Some(first) = inputs.first_mut().and_then(|input| input.place.as_mut()) {
+            first.attributes = manifest.attributes;
         }
-        Ok(set)
+        Ok(InputSet { inputs, omissions: survey.omissions.clone() })
     }
 
     /// The system traces of a bug report, and the method traces in its dumps. Other traces are named.
@@ -200,13 +215,25 @@ impl Archive<'_> {
     }
 }
 
+/// The place of a file, as the manifest states it.
+fn place_of(entry: &ManifestFile, manifest: &Manifest, container: &str) -> ManifestPlace {
+    let machines: Vec<&str> = entry.machine_names().collect();
+    ManifestPlace {
+        trace_time: manifest.trace_time,
+        machine: (!machines.is_empty()).then(|| machines.join(" and ")),
+        clock: entry.clocks.as_ref().and_then(|clocks| clocks.clock),
+        other: entry.clocks.as_ref().map(|clocks| format!("{container}/{}", clocks.file)),
+        other_clock: entry.clocks.as_ref().and_then(|clocks| clocks.other_clock),
+        attributes: Vec::new(),
+    }
+}
+
 impl Survey {
     fn add(&mut self, path: String, content: &mut dyn Read, budget: &mut UnpackBudget) {
         if is_hidden(&path) {
             return;
         }
         self.is_bug_report |= path.contains("FS/data/") || is_name_of_a_report(&path);
-        self.files.push(path.clone());
         let Ok(mut content) = unpacking_reader(content) else { return };
         let Ok(start) = first_bytes(&mut content) else { return };
         if is_manifest(&path, &start) {
@@ -271,61 +298,6 @@ fn add_new(traces: &mut Vec<ContainedTrace>, found: Vec<ContainedTrace>) {
     }
 }
 
-/// The usual name of the manifest. Perfetto knows it by its contents.
-const MANIFEST_NAME: &str = "perfetto_manifest.json";
-/// The largest manifest that is read, bytes: that of an archive with hundreds of files.
-const MAX_MANIFEST_BYTES: usize = 64 << 10;
-
-#[derive(Deserialize)]
-struct ManifestDocument {
-    perfetto_manifest: Option<Manifest>,
-}
-
-/// The parts of a manifest that are read.
-#[derive(Deserialize)]
-struct Manifest {
-    /// The files, in their order; `None` where the manifest does not list any.
-    files: Option<Vec<ManifestFile>>,
-}
-
-/// One file of a manifest.
-#[derive(Deserialize)]
-struct ManifestFile {
-    path: Option<String>,
-    clocks: Option<ManifestClocks>,
-}
-
-#[derive(Deserialize)]
-struct ManifestClocks {
-    offset_ns: Option<i64>,
-}
-
-impl ManifestFile {
-    /// The offset to add to the times of the file's clock, ns.
-    fn offset_ns(&self) -> Option<i64> {
-        self.clocks.as_ref()?.offset_ns
-    }
-}
-
-/// Whether a file that begins with these bytes is a manifest.
-fn is_manifest(path: &str, start: &[u8]) -> bool {
-    let text = start.trim_ascii_start();
-    let inside = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
-    path == MANIFEST_NAME || inside.is_some_and(|inside| inside.starts_with(b"\"perfetto_manifest\""))
-}
-
-/// Reads a manifest.
-///
-/// # Errors
-/// [`ManifestError`].
-fn parse_manifest(bytes: &[u8]) -> Result<Manifest, ManifestError> {
-    if bytes.len() > MAX_MANIFEST_BYTES {
-        return Err(ManifestError::TooLarge { limit: MAX_MANIFEST_BYTES });
-    }
-    let document: ManifestDocument = serde_json::from_slice(bytes)?;
-    document.perfetto_manifest.ok_or(ManifestError::NoFiles)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Cursor, Write};
@@ -334,6 +306,7 @@ mod tests {
     use zip::{CompressionMethod, ZipWriter};
 
     use super::super::contained::tests::DUMPS;
+    use super::manifest::MANIFEST_NAME;
     use super::tar::tests::tar;
     use super::*;
 
@@ -349,8 +322,9 @@ mod tests {
 
     #[test]
     fn the_files_of_the_manifest_come_with_their_offsets() {
-        let manifest = r#"{"perfetto_manifest":{"files":[
-            {"path":"recording.pftrace"}, {"path":"0-app.trace","clocks":{"offset_ns":-5}}]}}"#;
+        let manifest = r#"{"perfetto_manifest":{"version":1,"files":[
+            {"path":"recording.pftrace"}, {"path":"0-app.trace","clocks":{"offset_ns":-5,
+             "sync_to":{"file":"recording.pftrace"}}}]}}"#;
         let files = [("0-app.trace", "methods"), (MANIFEST_NAME, manifest), ("recording.pftrace", "events")];
         let members = inputs_in(&archive(&files)).unwrap().inputs;
         let told: Vec<(&str, &[u8], Option<i64>)> =
@@ -367,9 +341,9 @@ mod tests {
         assert!(!is_zip(b"no zip"));
         for (manifest, said) in [
             ("{", "EOF"),
-            ("{}", "lists no files"),
-            (r#"{"perfetto_manifest":{"files":[{}]}}"#, "has no path"),
-            (r#"{"perfetto_manifest":{"files":[{"path":"gone"}]}}"#, "holds no file gone"),
+            ("{}", "no object perfetto_manifest"),
+            (r#"{"perfetto_manifest":{"version":1,"files":[{}]}}"#, "files[0].path is missing"),
+            (r#"{"perfetto_manifest":{"version":1,"files":[{"path":"gone"}]}}"#, "holds no file gone"),
             (
                 &format!(r#"{{"perfetto_manifest":{{"x":"{}"}}}}"#, "x".repeat(70_000)),
                 "more than 65536 bytes",
@@ -453,10 +427,14 @@ mod tests {
     }
 
     #[test]
-    fn of_several_traces_one_must_be_named() {
-        let input = Input::from_bytes("x.tar", tar(&[("a.txt", TEXT), ("b.txt", TEXT)]));
-        let error = inputs_in(&input).unwrap_err().to_string();
-        assert!(error.contains("holds 2 traces") && error.contains("x.tar//a.txt, x.tar//b.txt"), "{error}");
+    fn several_traces_of_an_archive_are_taken_and_of_a_directory_one_must_be_named() {
+        let dir = tempfile::tempdir().unwrap();
+        ["a.txt", "b.txt"].iter().for_each(|name| std::fs::write(dir.path().join(name), TEXT).unwrap());
+        let error = inputs_in_directory(dir.path(), UnpackLimit::default()).unwrap_err().to_string();
+        assert!(error.contains("holds 2 traces") && error.contains("/a.txt, "), "{error}");
+        let trace = b"\x0a\x04\x50\x01\x40\x02";
+        let input = Input::from_bytes("x.tar", tar(&[("a.txt", TEXT), ("b.txt", TEXT), ("c.pb", trace)]));
+        assert_eq!(names(&inputs_in(&input).unwrap()), ["x.tar/c.pb", "x.tar/a.txt", "x.tar/b.txt"]);
         assert_eq!(member(&input, "./b.txt").unwrap().name, "x.tar/./b.txt");
         assert!(member(&input, "c.txt").unwrap_err().to_string().contains("holds no file c.txt"));
     }
@@ -464,7 +442,7 @@ mod tests {
     #[test]
     fn a_manifest_is_known_by_its_contents() {
         let one =
-            br#" {"perfetto_manifest":{"version":1,"files":[{"path":"b.txt","clocks":{"offset_ns":7}}]}}"#;
+            br#" {"perfetto_manifest":{"version":1,"files":[{"path":"b.txt","clocks":{"sync_to":{"file":"b.txt"},"offset_ns":7}}]}}"#;
         let set = inputs_in(&Input::from_bytes("x.tar", tar(&[("m.json", one), ("b.txt", TEXT)]))).unwrap();
         assert_eq!((names(&set), set.inputs[0].offset_ns), (vec!["x.tar/b.txt"], Some(7)));
         let all = br#"{"perfetto_manifest":{"version":1}}"#;

@@ -90,11 +90,11 @@ impl CallAnomalies {
         self.time_wraps = micros.into_iter().fold(self.time_wraps, |wraps, micros| wraps.max(micros >> 32));
     }
 
-    /// One line for each kind that occurred, in the form of [`crate::formats::ReadReport::irregular`].
+    /// One line for each kind that occurred, in the form of [`crate::formats::ReadReport::irregular`]. Exits
+    /// that match no call are losses.
     pub fn lines(&self) -> Vec<String> {
         let counts = [
             (self.exits_without_enter, "calls had begun before the trace did; they count from its start"),
-            (self.unmatched_exits, "exits match no open call and are left out"),
             (self.missing_exits, "calls have no exit of their own; they end with their caller"),
             (self.open_at_end, "calls were open at the end; they end with their thread's last record"),
             (self.time_steps_back, "records step back in time; they are taken at the time before"),

@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use crate::clock::{Clock, Snapshots};
 use crate::formats::input::Input;
 use crate::formats::json::{JsonText, Value, elements, float, integer, member, members};
-use crate::formats::{Damage, FormatId, Head, LossKind, LossPlace, ReadReport};
+use crate::formats::{Damage, FormatId, Head, LossKind, LossPlace, Losses, ReadReport};
 use crate::progress;
 
 /// The pages of so many bytes of the file are given back at once.
@@ -195,6 +195,7 @@ struct Unread {
     objects: u64,
     dumps: u64,
     other_phases: u64,
+    thread_states: u64,
     timeless: u64,
 }
 
@@ -217,6 +218,10 @@ fn read_index(data: &[u8], read_up_to: &mut dyn FnMut(usize)) -> io::Result<Inde
             last_thread = Some((key, event.tid));
         }
         unread.stacks += u64::from(event.has_stack);
+        if event.phase == b'T' && event.cat.is_some_and(|cat| cat.raw() == b"thread_state") {
+            unread.thread_states += 1;
+            continue;
+        }
         if event.is_placed() {
             index.has_fractions |= event.ts.is_some_and(|ts| ts % 1000 != 0);
             index.shared_times.add(key, event);
@@ -330,7 +335,10 @@ impl Index {
                 (b"systemTraceEvents", Value::Text(text)) if !text.is_empty() => {
                     report.unread.insert("systemTraceEvents (text of the kernel's events)".into(), 1);
                 }
-                (b"metadata", Value::Object(object)) => self.clock = self.clock.or(clock_of(object)),
+                (b"metadata", Value::Object(object)) => {
+                    self.clock = self.clock.or(clock_of(object));
+                    report.losses.extend(losses_of(object));
+                }
                 _ => {}
             }
         }
@@ -341,6 +349,7 @@ impl Index {
             ("events of objects (N, O, D)", unread.objects),
             ("memory dumps (v, V)", unread.dumps),
             ("events of other phases", unread.other_phases),
+            ("thread states", unread.thread_states),
         ] {
             if count > 0 {
                 report.unread.insert(name.to_owned(), count);
@@ -350,6 +359,16 @@ impl Index {
             report.irregular.push(format!("{} elements of the list of events are no events", walk.no_events));
         }
         report.losses.add(LossKind::TimelessEvents, LossPlace::Recording, unread.timeless);
+    }
+}
+
+/// The account of missing data in the metadata of a file that tracebridge has written.
+fn losses_of(metadata: &[u8]) -> Losses {
+    let Some(Value::Object(summary)) = member(metadata, "tracebridge") else { return Losses::default() };
+    let Some(Value::Object(report)) = member(summary, "report") else { return Losses::default() };
+    match member(report, "losses") {
+        Some(Value::Array(losses)) => Losses::from_json(losses),
+        _ => Losses::default(),
     }
 }
 

@@ -37,6 +37,40 @@ struct TypesOfName {
     text: Option<EventTypeId>,
 }
 
+/// The name of an event whose line has no name before a colon, by the form in which the kernel prints it
+/// (`trace_output.c`).
+fn name_of_unnamed(text: &[u8]) -> &'static [u8] {
+    const FORMS: [(&[u8], &[u8]); 5] = [
+        (b" <-", b"function"),
+        (b" inner/outer(us):", b"hwlat"),
+        (b" timer_latency ", b"timerlat"),
+        (b" ==> ", b"context_switch"),
+        (b"   + ", b"wakeup"),
+    ];
+    if text.starts_with(b"<stack trace>") {
+        return b"kernel_stack";
+    }
+    if text.starts_with(b"<user stack trace>") {
+        return b"user_stack";
+    }
+    let is_in = |(form, _): &&(&[u8], &[u8])| memchr::memmem::find(text, form).is_some();
+    if let Some((_, name)) = FORMS.iter().find(is_in) {
+        return name;
+    }
+    // osnoise prints runtime, noise, the share of the CPU, the longest noise, and counts of its causes.
+    let mut numbers = 0;
+    let mut words = text.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+    let is_number = |word: &[u8]| word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let are_numbers = words.all(|word| {
+        numbers += 1;
+        is_number(word)
+    });
+    if are_numbers && numbers >= OSNOISE_COLUMNS { b"osnoise" } else { b"unknown" }
+}
+
+/// The columns of osnoise: kernels without the count of a cause print one less.
+const OSNOISE_COLUMNS: usize = 8;
+
 /// The number of names that are found without their hash.
 const RECENT_NAMES: usize = 32;
 
@@ -75,10 +109,7 @@ impl EventClassifier {
         // Stack traces and function entries have no name before a colon.
         let (name, text) = match rest {
             _ if !name.is_empty() => (name, text),
-            _ if rest.starts_with(b"<stack trace>") => (&b"kernel_stack"[..], rest),
-            _ if rest.starts_with(b"<user stack trace>") => (&b"user_stack"[..], rest),
-            _ if memchr::memmem::find(rest, b" <-").is_some() => (&b"function"[..], rest),
-            _ => (&b"unknown"[..], rest),
+            _ => (name_of_unnamed(rest), rest),
         };
         Ok((self.named(name, text, values, sink)?, text))
     }

@@ -3,6 +3,7 @@
 //! `trace-cmd report`.
 
 use crate::clock::Timestamp;
+use crate::formats::Losses;
 use crate::ftrace::trace_flags;
 use crate::ids::{Cpu, Pid, Tid};
 
@@ -23,13 +24,18 @@ pub(super) struct EventLine<'a> {
     pub rest: &'a [u8],
 }
 
+/// The beginning of the line with the account of missing data, in a text that tracebridge has written.
+pub(crate) const LOSSES_COMMENT: &str = "# tracebridge losses: ";
+
 /// A line without an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OtherLine {
     /// A CPU lost events here; `count` is their number, if the line states it.
     Lost { cpu: Cpu, count: Option<u64> },
     /// `entries-in-buffer/entries-written: in_file/written`: the events in this file, and those ever written.
     Entries { in_file: u64, written: u64 },
+    /// The account of missing data, in a text that tracebridge has written.
+    Losses(Losses),
     /// `cpus=n`: the number of CPUs, as trace-cmd writes it.
     Cpus(u32),
     /// A comment or a header from which nothing is taken.
@@ -194,6 +200,9 @@ pub(super) fn parse_other(line: &[u8]) -> OtherLine {
             Some((in_file, written)) => OtherLine::Entries { in_file, written },
             None => OtherLine::Comment,
         };
+    }
+    if let Some(account) = line.strip_prefix(LOSSES_COMMENT.as_bytes()) {
+        return OtherLine::Losses(Losses::from_json(account));
     }
     if let Some((cpus, _)) = line.strip_prefix(b"cpus=").and_then(decimal) {
         return OtherLine::Cpus(cpus as u32);

@@ -27,6 +27,7 @@ use crate::ids::Cpu;
 use container::TextContents;
 pub(super) use container::is_html_page;
 use event_classifier::{EventClassifier, FieldValues};
+pub(crate) use event_line::LOSSES_COMMENT;
 use event_line::{EventLine, OtherLine};
 
 /// How many damaged lines are reported one by one. Further ones are only counted.
@@ -183,6 +184,7 @@ impl TextReader<'_> {
             }
             match event_line::parse_other(raw) {
                 OtherLine::Comment | OtherLine::Cpus(_) => {}
+                OtherLine::Losses(losses) => self.report.losses.extend(losses),
                 OtherLine::Lost { cpu, count } => {
                     if let Some((line, end)) = pending.take() {
                         self.push_event(&line, text, end, &mut values)?;
@@ -479,6 +481,23 @@ mod tests {
         assert!(!read_log(page.as_bytes(), Order::Any).1.is_lossy());
         for cut in 20..page.len() - 2 {
             assert!(read_log(&page.as_bytes()[..cut], Order::Any).1.is_lossy(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn lines_without_a_name_are_named_by_their_form() {
+        for (line, name) in [
+            ("#1     inner/outer(us):   12/11    ts:1499801089.066141940 count:1", "hwlat"),
+            ("#1     context    irq timer_latency       932 ns", "timerlat"),
+            ("1000000       190  99.98100   9     18      0    1007     18       1", "osnoise"),
+            ("do_idle <-cpu_startup_entry", "function"),
+            ("<stack trace>", "kernel_stack"),
+            ("made up", "unknown"),
+            ("1 2 3", "unknown"),
+        ] {
+            let text = format!("# tracer: nop\n a-1 [000] d... 1.5: {line}\n");
+            let (log, _) = read_log(text.as_bytes(), Order::Any);
+            assert!(log.join("\n").contains(name), "{line}: {log:?}");
         }
     }
 

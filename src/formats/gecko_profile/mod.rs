@@ -204,6 +204,7 @@ impl SampleRecording for GeckoProfile<'_> {
                 let tables = GeckoTables { libraries: &libraries, categories: &categories, shared: &shared };
                 let own = ThreadMembers::new(thread);
                 is_cut |= own.is_cut;
+                reader.markers += own.markers();
                 threads.extend(reader.thread(&own, &tables, interval, *later));
             }
         }
@@ -261,6 +262,8 @@ struct GeckoReader {
     /// By kind of weight and interval: the index of the event type.
     events: FxHashMap<(GeckoWeight, u64), u32>,
     faults: GeckoFaults,
+    /// Markers of threads, which are not read.
+    markers: u64,
 }
 
 /// A sample of a thread that waits until its turn comes: time, number of the thread.
@@ -329,8 +332,14 @@ impl GeckoReader {
 
     fn finish(self, is_cut: bool, len: usize, sink: &mut dyn SampleSink) -> io::Result<SampleReading> {
         let GeckoFaults { without_stack, without_caller, early } = self.faults;
+        let markers = self.markers;
         let mut reading = self.collector.finish(sink)?;
         let report = &mut reading.report;
+        if markers > 0 {
+            report
+                .notes
+                .push(format!("{markers} markers of the profile are not read, its samples alone are"));
+        }
         if is_cut {
             let what = "the file is cut, or is no JSON behind a place: what stands there is not read";
             report.damage.push(Damage { offset: len as u64, what: what.to_owned() });

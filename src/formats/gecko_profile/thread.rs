@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::columns::{GeckoColumn, GeckoTable, index};
 use crate::clock::Timestamp;
-use crate::formats::json::{JsonText, Value, elements, float, members_of_cut};
+use crate::formats::json::{JsonText, Value, elements, float, member, members_of_cut};
 use crate::formats::samples::{FrameIndex, FrameKind, NO_STACK, SampleModule, SampleTables, readable};
 
 /// The kind of the samples' weights.
@@ -75,6 +75,16 @@ impl<'a> ThreadMembers<'a> {
             Some(Value::Text(text)) => text.to_text(),
             _ => String::new(),
         }
+    }
+
+    /// The number of the thread's markers: the rows of its table, as Firefox or as the profiler writes it.
+    pub(super) fn markers(&self) -> u64 {
+        let Some(Value::Object(markers)) = self.member("markers") else { return 0 };
+        let rows = ["data", "startTime"].into_iter().filter_map(|column| match member(markers, column) {
+            Some(Value::Array(rows)) => Some(elements(rows).count() as u64),
+            _ => None,
+        });
+        rows.max().unwrap_or(0)
     }
 
     /// A table of the thread, or else of those that threads share.

@@ -10,6 +10,7 @@
 //! reader to compare with.
 
 mod attribute;
+mod aux_data;
 mod bytes;
 mod features;
 mod file;

@@ -4,6 +4,7 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
+use super::aux_data::AuxData;
 use super::bytes::{Bytes, lossy};
 use super::features::{self, FileSymbols, FileType, feature};
 use super::file::PerfFile;
@@ -63,6 +64,7 @@ pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result
         known_stacks: Vec::new(),
         counted: FxHashMap::default(),
         lost: LostCounts::default(),
+        aux: AuxData::default(),
         short: 0,
         compressed: 0,
         not_unwound: 0,
@@ -157,6 +159,7 @@ struct PerfReader {
     /// By counter and thread: the last value that a sample had.
     counted: FxHashMap<(u64, u32), u64>,
     lost: LostCounts,
+    aux: AuxData,
     /// Samples that are shorter than their fields.
     short: u64,
     /// Compressed records of a file that says it has none.
@@ -226,6 +229,9 @@ impl PerfReader {
             record_type::LOST => _ = self.lost_records(record.body),
             record_type::LOST_SAMPLES => _ = self.lost_samples(record.body),
             record_type::THROTTLE => self.collector.reading.losses.throttled += 1,
+            record_type::AUX => self.aux.written(self.bytes(record.body)),
+            record_type::AUXTRACE_INFO => self.aux.info(self.bytes(record.body)),
+            record_type::AUXTRACE => self.aux.piece(self.bytes(record.body)),
             record_type::COMPRESSED | record_type::COMPRESSED2 => self.compressed += 1,
             record_type::KSYMBOL => _ = self.kernel_symbol(record.body),
             record_type::KERNEL_SYMBOL => self.kallsyms(record.body),
@@ -460,6 +466,7 @@ impl PerfReader {
         let report = &mut reading.report;
         report.damage.extend(file.damage.iter().cloned());
         report.notes.extend(file.notes.iter().cloned());
+        self.aux.report(report);
         let rest = broken_at.and_then(|at| file.records.get(at..)).unwrap_or(&[]);
         if rest.starts_with(PERF_MESSAGE) {
             report.notes.push("the messages that perf record printed stand behind the records".to_owned());

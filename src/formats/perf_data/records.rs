@@ -23,6 +23,7 @@ pub(super) mod record_type {
     pub(crate) const FORK: u32 = 7;
     pub(crate) const SAMPLE: u32 = 9;
     pub(crate) const MMAP2: u32 = 10;
+    pub(crate) const AUX: u32 = 11;
     pub(crate) const LOST_SAMPLES: u32 = 13;
     pub(crate) const SWITCH: u32 = 14;
     pub(crate) const SWITCH_CPU_WIDE: u32 = 15;
@@ -32,6 +33,7 @@ pub(super) mod record_type {
     pub(crate) const HEADER_ATTR: u32 = 64;
     pub(crate) const TRACING_DATA: u32 = 66;
     pub(crate) const FINISHED_ROUND: u32 = 68;
+    pub(crate) const AUXTRACE_INFO: u32 = 70;
     pub(crate) const AUXTRACE: u32 = 71;
     pub(crate) const EVENT_UPDATE: u32 = 78;
     pub(crate) const HEADER_FEATURE: u32 = 80;

@@ -35,4 +35,5 @@ pub(crate) use super::wire;
 
 pub(super) use read::open;
 pub use read::{PerfettoRecording, read};
+pub(crate) use recorder_losses::LOSSES_ATTRIBUTE;
 pub(super) use trace_packets::detect;

@@ -214,6 +214,7 @@ impl<'a> PacketIndex<'a> {
                     }
                     trace_packet::FTRACE_STATS => out.losses.add_stats(body),
                     trace_packet::TRACE_STATS => out.losses.recorder.add_trace_stats(body),
+                    trace_packet::TRACE_ATTRIBUTES => out.losses.recorder.add_attributes(body),
                     _ if method_trace_payload(body).is_some() => {
                         out.method_traces.push(packet);
                         is_method_trace = true;

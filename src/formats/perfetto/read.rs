@@ -24,8 +24,8 @@ use crate::formats::samples::SampleRecording;
 use crate::formats::spill::RELEASE_BYTES;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{
-    ContainedTrace, Damage, Event, EventTypeId, FormatError, FormatId, Head, LossKind, LossPlace,
-    OpenedInput, Order, Payload, ReadReport, Recording, Release, Sink, TrackEvent, TrackEventKind, Value,
+    ContainedTrace, Damage, Event, EventTypeId, FormatError, FormatId, Head, OpenedInput, Order, Payload,
+    ReadReport, Recording, Release, Sink, TrackEvent, TrackEventKind, Value,
 };
 use crate::ids::{Cpu, Tid};
 use crate::progress::{self, Pass};
@@ -530,9 +530,7 @@ impl<'a> PerfettoReader<'_, 'a> {
             );
             self.report.damage.push(Damage { offset: 0, what });
         }
-        let losses = &mut self.report.losses;
-        losses.add(LossKind::TrackEventsOfLostPackets, LossPlace::Recording, events.skipped);
-        losses.add(LossKind::TimelessTrackEvents, LossPlace::Recording, events.timeless);
+        self.report.losses.extend(events.account());
         note(
             self.unknown_prev,
             "first switches of a CPU do not name the previous thread (compact sched leaves it out)",

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::fields::{
-    buffer_stats, filter_stats, ftrace_kprobe_stats, ftrace_stats, ftrace_stats_phase, trace_stats,
+    buffer_stats, filter_stats, ftrace_kprobe_stats, ftrace_stats, ftrace_stats_phase, trace_attributes,
+    trace_attributes_attribute, trace_stats,
 };
 use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::{LossKind, LossPlace, Losses, ReadReport};
@@ -15,11 +16,16 @@ const FINAL_FLUSH_FAILED: u64 = 2;
 /// Names that a note lists at most.
 const MAX_NAMES: usize = 5;
 
+/// The trace attribute with the account of losses of a trace that tracebridge has written.
+pub(crate) const LOSSES_ATTRIBUTE: &str = "tracebridge.losses";
+
 /// The losses that Perfetto's recorder reports.
 #[derive(Default)]
 pub(super) struct RecorderLosses {
     /// From the last `TraceStats`: its numbers count from the start of the recording.
     service: Losses,
+    /// The account that tracebridge has written.
+    written: Losses,
     parse_errors: BTreeSet<u64>,
     unknown_events: BTreeSet<Vec<u8>>,
     failed_events: BTreeSet<Vec<u8>>,
@@ -79,10 +85,22 @@ impl RecorderLosses {
         }
     }
 
+    /// Reads the account of a trace that tracebridge has written.
+    pub(super) fn add_attributes(&mut self, body: &[u8]) {
+        let attributes = fields(body).filter(|(field, _)| *field == trace_attributes::ATTRIBUTE);
+        for (_, attribute) in attributes {
+            let member = |field| last_value(attribute.bytes(), field).map_or(&b""[..], WireValue::bytes);
+            if member(trace_attributes_attribute::KEY) == LOSSES_ATTRIBUTE.as_bytes() {
+                self.written.extend(Losses::from_json(member(trace_attributes_attribute::STRING_VALUE)));
+            }
+        }
+    }
+
     /// Adds the losses to a report, and notes about settings that had no effect.
     pub(super) fn report(&self, report: &mut ReadReport) {
         let [missed_before, missed] = self.missed_kprobes;
         report.losses.extend(self.service.clone());
+        report.losses.extend(self.written.clone());
         for (kind, count) in [
             (LossKind::FtraceParseErrors, self.parse_errors.len() as u64),
             (LossKind::FailedFtraceEvents, self.failed_events.len() as u64),

@@ -94,6 +94,7 @@ impl TraceScan {
                 trace_packet::FTRACE_EVENTS => self.bundle(value.bytes()),
                 trace_packet::FTRACE_STATS => self.losses.add_stats(value.bytes()),
                 trace_packet::TRACE_STATS => self.losses.recorder.add_trace_stats(value.bytes()),
+                trace_packet::TRACE_ATTRIBUTES => self.losses.recorder.add_attributes(value.bytes()),
                 trace_packet::COMPRESSED_PACKETS | trace_packet::ZSTD_COMPRESSED_PACKETS => {
                     self.compressed(number, value.bytes(), offset);
                 }

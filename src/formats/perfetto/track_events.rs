@@ -20,7 +20,7 @@ use super::track_clocks::{CustomClocks, MachineClocks, MachineTime, number};
 use super::track_event_order::{SortedTrackEvents, TrackEventSorter};
 use super::track_table::{DescribedThread, PerfettoTrackKey, TrackTable, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
-use crate::formats::{CounterValue, Flow, TrackEventKind};
+use crate::formats::{CounterValue, Flow, LossKind, LossPlace, Losses, TrackEventKind};
 use crate::ids::{Pid, Tid};
 use crate::progress::{self, Pass};
 
@@ -33,12 +33,29 @@ pub(super) struct TrackEvents<'a> {
     pub(super) table: TrackTable<'a>,
     /// Values of counters that are not read, by kind.
     pub(super) unread: BTreeMap<&'static str, u64>,
-    /// Events that need packets which were lost.
-    pub(super) skipped: u64,
-    /// Events without a timestamp, or with a clock that no snapshot has introduced.
-    pub(super) timeless: u64,
+    /// Events that need packets which were lost, and events without a timestamp, or with a clock that no
+    /// snapshot has introduced.
+    pub(super) losses: Losses,
     /// Debug annotations, which no output but Perfetto's holds.
     pub(super) annotations: u64,
+}
+
+/// Legacy events of phases that are no slice, instant or counter: steps, metadata, objects, contexts.
+const OTHER_PHASES: &str = "legacy events of other phases";
+/// The losses of more packet sequences than this are counted together.
+const MAX_NAMED_SEQUENCES: usize = 16;
+
+impl TrackEvents<'_> {
+    fn lost(&mut self, kind: LossKind, sequence: u64, count: u64) {
+        let place = u32::try_from(sequence).map_or(LossPlace::Recording, LossPlace::Sequence);
+        self.losses.add(kind, place, count);
+    }
+
+    /// The account of lost events. That of many packet sequences does not name them.
+    pub(super) fn account(&self) -> Losses {
+        let is_short = self.losses.iter().len() <= MAX_NAMED_SEQUENCES;
+        if is_short { self.losses.clone() } else { self.losses.by_kind() }
+    }
 }
 
 /// The state that a packet sequence has set so far.
@@ -172,7 +189,8 @@ impl<'a> TrackEventReader<'a, '_> {
             self.custom.learn(head.sequence, snapshot);
         }
         if head.needs_state() && !is_valid {
-            self.out.skipped += u64::from(packet.has_content());
+            let count = u64::from(packet.has_content());
+            self.out.lost(LossKind::TrackEventsOfLostPackets, head.sequence, count);
             return;
         }
         // A clock whose timestamps are differences advances with every packet. A snapshot sets it.
@@ -183,25 +201,25 @@ impl<'a> TrackEventReader<'a, '_> {
             self.event(head.sequence, time, event);
         }
         if let Some(counters) = packet.counters {
-            self.counters(time, counters);
+            self.counters(head.sequence, time, counters);
         }
         if let Some(frame) = packet.frame {
             match time {
                 Some(time) => self.frames.push(self.clocks.convert(time), frame),
-                None => self.out.timeless += 1,
+                None => self.out.lost(LossKind::TimelessTrackEvents, head.sequence, 1),
             }
         }
     }
 
     /// Reads a packet that polls counters, at a time of a clock of the machine.
-    fn counters(&mut self, time: Option<MachineTime>, packet: CounterPacket<'a>) {
+    fn counters(&mut self, sequence: u64, time: Option<MachineTime>, packet: CounterPacket<'a>) {
         let clocks = &mut *self.clocks;
         let out = &mut self.out;
         let events = &mut self.events;
         let streams = self.streams;
         self.counters.read(packet, &mut |PolledCounter { owner, name, value, time: own }| {
             let Some(time) = own.or(time) else {
-                out.timeless += 1;
+                out.lost(LossKind::TimelessTrackEvents, sequence, 1);
                 return;
             };
             let ts = clocks.convert(time);
@@ -227,7 +245,7 @@ impl<'a> TrackEventReader<'a, '_> {
         let legacy_time =
             legacy_us.map(|us| MachineTime { clock: builtin_clock::MONOTONIC, ns: us.saturating_mul(1_000) });
         let Some(time) = legacy_time.or(time) else {
-            self.out.timeless += 1;
+            self.out.lost(LossKind::TimelessTrackEvents, sequence, 1);
             return;
         };
         let ts = self.clocks.convert(time);
@@ -299,7 +317,7 @@ impl<'a> TrackEventReader<'a, '_> {
                         push(track, TrackEventKind::End, &[], end);
                     }
                     b'I' | b'i' | b'R' | b'n' => push(track, TrackEventKind::Instant { name }, flows, ts),
-                    _ => {}
+                    _ => *self.out.unread.entry(OTHER_PHASES).or_default() += 1,
                 }
             }
         }

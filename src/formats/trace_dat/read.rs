@@ -11,7 +11,7 @@ use super::header::TraceDat;
 use super::page_position::CpuRecords;
 use crate::clock::Timestamp;
 use crate::formats::{
-    CpuCount, Damage, Event, EventType, EventTypeId, Order, Payload, ReadReport, Sink, ThreadInfo,
+    CpuCount, Damage, Event, EventType, EventTypeId, Losses, Order, Payload, ReadReport, Sink, ThreadInfo,
 };
 use crate::ftrace::{CommonFields, Endian, EventFormat, FieldSlot, LostEvents};
 use crate::ids::{Cpu, Pid, Tid};
@@ -299,6 +299,9 @@ impl ReadState {
         }
         report.notes.extend(self.names.note());
         report.notes.extend(no_event_of(&dat.options.recorder_info.without_events));
+        if let Some(losses) = &dat.options.recorder_info.losses {
+            report.losses.extend(Losses::from_json(losses.to_string().as_bytes()));
+        }
         report.notes.extend(dat.notes.iter().cloned());
         report
     }

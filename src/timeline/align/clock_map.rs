@@ -38,6 +38,22 @@ impl ClockMap {
         ClockMap { points }
     }
 
+    /// The map that adds `offset` ns, and then does what this map does.
+    pub fn after_offset(&self, offset: i64) -> ClockMap {
+        match self.points.as_slice() {
+            [] => ClockMap::offset(offset),
+            points => ClockMap { points: points.iter().map(|(x, y)| (x.wrapping_sub(offset), *y)).collect() },
+        }
+    }
+
+    /// The map that does what this map does, and then adds `offset` ns.
+    pub fn then_offset(&self, offset: i64) -> ClockMap {
+        match self.points.as_slice() {
+            [] => ClockMap::offset(offset),
+            _ => self.corrected(&[(0, offset)]),
+        }
+    }
+
     /// The time of the target clock at the time `ts` of the source clock; never below 0.
     #[inline]
     pub fn map(&self, ts: Timestamp) -> Timestamp {
@@ -197,6 +213,18 @@ mod tests {
             [500, 1_000, 1_500, 2_000, 3_000].map(|x| map.offset_at(Timestamp(x))),
             [110, 110, 120, 130, 130]
         );
+    }
+
+    #[test]
+    fn an_offset_is_added_before_or_after_a_map() {
+        let map = ClockMap::through(vec![(1_000, 5_000), (2_000, 7_000)]);
+        let at = Timestamp(1_400);
+        assert_eq!(
+            (map.after_offset(100).map(at), map.then_offset(100).map(at)),
+            (Timestamp(6_000), Timestamp(5_900))
+        );
+        assert_eq!(ClockMap::default().after_offset(7).map(at), Timestamp(1_407));
+        assert_eq!(ClockMap::default().then_offset(-7).map(at), Timestamp(1_393));
     }
 
     #[test]

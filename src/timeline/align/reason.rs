@@ -12,8 +12,6 @@ use crate::clock::{Clock, Timestamp};
 pub struct PlaceReason {
     /// The main reason.
     pub basis: PlaceBasis,
-    /// The offset that the manifest of an archive adds, ns.
-    pub manifest_offset_ns: Option<i64>,
     /// How many events another recording holds too, at the same times.
     pub shared_events: u64,
 }
@@ -24,14 +22,29 @@ pub enum PlaceBasis {
     /// The input has no place yet.
     #[default]
     NotPlaced,
-    /// The recording's clock is the timeline's.
+    /// The recording's clock is the timeline's: it is of the same boot, or its times are the timeline's.
     TimelineClock(Clock),
+    /// The recording names the timeline's clock, and nothing shows that both are of one boot.
+    SameClockName(Clock),
+    /// The recording is of another machine, to which nothing relates the timeline's clock.
+    OtherMachine(String),
+    /// The manifest of an archive relates the recording to another one.
+    Manifest {
+        /// The path of the other recording in the archive.
+        other: String,
+        /// The ns that the other clock reads more.
+        offset_ns: i64,
+    },
     /// Snapshots convert the recording's clock.
     Snapshots {
         /// The recording's clock.
         from: Clock,
         /// The timeline's clock.
         to: Clock,
+        /// Snapshots show that the recording is of the timeline's boot.
+        is_of_one_boot: bool,
+        /// The recording does not name its clock, and has the usual one.
+        is_taken_for_mono: bool,
     },
     /// No snapshot relates the recording's clock to the timeline's.
     Unrelated {
@@ -149,9 +162,6 @@ impl From<PlaceBasis> for PlaceReason {
 impl fmt::Display for PlaceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.basis)?;
-        if let Some(offset_ns) = self.manifest_offset_ns {
-            write!(f, "; the archive's manifest adds {offset_ns} ns")?;
-        }
         if self.shared_events > 0 {
             let count = self.shared_events;
             write!(f, "; {count} of its events are in another recording too, at the same times")?;
@@ -197,10 +207,39 @@ impl fmt::Display for PlaceBasis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlaceBasis::NotPlaced => Ok(()),
+            PlaceBasis::TimelineClock(Clock::Unknown) => {
+                f.write_str("it does not name its clock: its times are the timeline's")
+            }
             PlaceBasis::TimelineClock(clock) => {
                 write!(f, "it is recorded in {clock}, the timeline's clock")
             }
-            PlaceBasis::Snapshots { from, to } => write!(f, "{from} is turned into {to} by snapshots"),
+            PlaceBasis::SameClockName(Clock::Unknown) => {
+                f.write_str("neither it nor the timeline names its clock: the times are taken as they are")
+            }
+            PlaceBasis::SameClockName(clock) => write!(
+                f,
+                "it is recorded in {clock} like the timeline, and no snapshots show that both are of one boot: the \
+                 times are taken as they are"
+            ),
+            PlaceBasis::OtherMachine(machine) => write!(
+                f,
+                "it is of the machine {machine}, to which nothing relates the timeline's: the times are taken as \
+                 they are"
+            ),
+            PlaceBasis::Manifest { other, offset_ns } => {
+                write!(f, "by the archive's manifest: the clock of {other} reads {offset_ns} ns more")
+            }
+            PlaceBasis::Snapshots { from, to, is_of_one_boot, is_taken_for_mono } => {
+                if *is_taken_for_mono {
+                    write!(f, "it does not name its clock, which is taken for {from}: ")?;
+                }
+                write!(f, "{from} is turned into {to} by snapshots")?;
+                let is_assumed = !is_of_one_boot && !is_taken_for_mono;
+                f.write_str(if is_assumed { "; nothing shows that both are of one boot" } else { "" })
+            }
+            PlaceBasis::Unrelated { from: Clock::Unknown, to } => {
+                write!(f, "it does not name its clock: the times are taken as they are, for times of {to}")
+            }
             PlaceBasis::Unrelated { from, to } => {
                 write!(f, "nothing ties {from} to {to}: the times are taken as they are")
             }

@@ -165,10 +165,13 @@ impl SampleComparison<'_> {
                     place.count.compared,
                 ));
             }
-            let basis = if place.clock == self.reference.clock {
-                PlaceBasis::TimelineClock(place.clock)
-            } else {
-                PlaceBasis::Snapshots { from: place.clock, to: self.reference.clock }
+            let to = self.reference.clock;
+            let from = place.clock;
+            let is_of_one_boot = place.is_compared();
+            let basis = match (from == to, is_of_one_boot) {
+                (true, true) => PlaceBasis::TimelineClock(to),
+                (true, false) => PlaceBasis::SameClockName(to),
+                (false, _) => PlaceBasis::Snapshots { from, to, is_of_one_boot, is_taken_for_mono: false },
             };
             return Ok((place, basis));
         }
@@ -296,7 +299,9 @@ impl SampleComparison<'_> {
         let p99 = distances.get((distances.len() * 99 / 100).min(distances.len().saturating_sub(1))).copied();
         let verdict = match basis {
             _ if place.fits() => Verdict::Proven,
-            PlaceBasis::TimelineClock(_) | PlaceBasis::Snapshots { .. } => Verdict::Consistent,
+            PlaceBasis::TimelineClock(_) | PlaceBasis::Snapshots { is_of_one_boot: true, .. } => {
+                Verdict::Consistent
+            }
             _ if place.is_compared() && place.share() >= MIN_SHARE_INSIDE => Verdict::Consistent,
             _ => Verdict::Assumed,
         };

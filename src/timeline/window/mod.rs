@@ -10,7 +10,8 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use super::align::placement::MergeOptions;
-use super::merge::{MergeError, merge};
+use super::merge::merge;
+use super::merge_error::MergeError;
 use super::sink::TimelineSink;
 use super::summary::{MergeSummary, Window};
 use crate::clock::Timestamp;

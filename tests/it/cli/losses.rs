@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracebridge::formats::LossKind;
 
 use super::many_events::{bytes, number};
+use super::mcp::Session;
 use support::art_writer::{Action, ArtTrace, Method, Record};
+use support::perf_writer::{MONOTONIC, perf_data_with_records, perf_record};
+use support::report_page::Page;
 use support::run_in;
 
 /// An input with a loss.
@@ -239,8 +242,35 @@ fn method_traces() -> Vec<LossyInput> {
     vec![of(1), of(3)]
 }
 
+fn perf_files() -> Vec<LossyInput> {
+    let of = |records: &[Vec<u8>], kind, count| {
+        let samples = [(1_000, 7, 7), (2_000, 7, 7)];
+        let file = perf_data_with_records(MONOTONIC, &samples, &records.concat());
+        LossyInput::new("perf.data", file, kind, count)
+    };
+    let piece = |bytes: u64| {
+        let mut record = perf_record(71, &[bytes, 0, 0, 7 << 32, 0], false);
+        record.extend(vec![0; bytes as usize]);
+        record
+    };
+    vec![
+        of(&[perf_record(2, &[0, 9], true)], LossKind::Samples, 9),
+        of(&[perf_record(2, &[0, 4], true), perf_record(2, &[0, 6], true)], LossKind::Samples, 10),
+        of(&[perf_record(13, &[5], true)], LossKind::Samples, 5),
+        of(&[perf_record(70, &[1], false), piece(16)], LossKind::AuxData, 1),
+        of(&[perf_record(70, &[3], false), piece(8), piece(24)], LossKind::AuxData, 2),
+        of(&[perf_record(11, &[0, 64, 1], true)], LossKind::IncompleteAuxData, 1),
+        of(
+            &[perf_record(11, &[0, 64, 4], true), perf_record(11, &[64, 8, 0], true)],
+            LossKind::IncompleteAuxData,
+            1,
+        ),
+    ]
+}
+
 fn all_inputs() -> Vec<LossyInput> {
-    [texts(), jsons(), perfetto_stats(), perfetto_packets(), method_traces()].into_iter().flatten().collect()
+    let all = [texts(), jsons(), perfetto_stats(), perfetto_packets(), method_traces(), perf_files()];
+    all.into_iter().flatten().collect()
 }
 
 /// A Perfetto trace with a slice, and a reading of BOOTTIME and CLOCK_REALTIME, ns.
@@ -357,13 +387,113 @@ fn every_kind_of_loss_is_in_the_account_of_every_command_and_output() {
         if input.kind == LossKind::CpuEvents {
             continue;
         }
-        for args in [&["info", file][..], &["convert", file, "-o", "y.csv"], &["dataset", "add", "set", file]]
-        {
-            let ran = run_in(dir, args);
+        let is_profile = file.ends_with(".trace") || file.ends_with(".data");
+        let convert = ["convert", file, "-o", if is_profile { "y.pftrace" } else { "y.csv" }];
+        let mut commands = vec![vec!["info", file], convert.to_vec()];
+        if is_profile {
+            commands.push(vec!["profile", file]);
+        }
+        if !file.ends_with(".data") {
+            commands.push(vec!["dataset", "add", "set", file]);
+        }
+        for args in commands {
+            let ran = run_in(dir, &args);
             if ran.code() != Some(3) || !ran.said().contains(&format!("lost: {} ", input.count)) {
                 faults.push(format!("{:?} {args:?}: {:?}: {}", input.kind, ran.code(), ran.said()));
             }
         }
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn an_output_reads_back_with_the_account_of_its_input() {
+    let mut faults = Vec::new();
+    let mut seen = BTreeSet::new();
+    for input in all_inputs().iter().filter(|input| input.kind != LossKind::CpuEvents) {
+        if !seen.insert(input.kind) {
+            continue;
+        }
+        let dir = support::tempdir();
+        let dir = dir.path();
+        fs::write(dir.join(&input.file), &input.contents).unwrap();
+        for output in ["x.pftrace", "x.json", "x.txt", "x.dat", "x.systrace.html"] {
+            // An output without a place for all data of the input is refused.
+            if run_in(dir, &["convert", &input.file, "-o", output]).code() == Some(3) {
+                check(dir, input, &["info", "--json", output], "/report", &mut faults);
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn why_the_gate_and_the_server_have_the_account() {
+    let mut faults = Vec::new();
+    let dir = support::tempdir();
+    let dir = dir.path();
+    fs::write(dir.join("whole.txt"), format!("{HEADER}{LINES}")).unwrap();
+    let is_measured = |input: &LossyInput| matches!(input.file.as_str(), "a.txt" | "a.json");
+    for input in all_inputs().iter().filter(|input| is_measured(input)) {
+        let file = input.file.as_str();
+        fs::write(dir.join(file), &input.contents).unwrap();
+        let slice = if file == "a.txt" { "x" } else { "whole" };
+        check(dir, input, &["why", "--json", "--slice", slice, file], "", &mut faults);
+        if file == "a.txt" {
+            let sides = ["gate", "--json", "--baseline", "whole.txt", "--candidate", file];
+            let gate = run_in(dir, &[&sides[..], &["--fail-if", "slice.x > +5%"]].concat());
+            let told = gate.exited(3).json();
+            let (count, gaps) = counted(&told["candidate"], input.kind);
+            if (count, gaps) != (input.count, input.gaps) || told["lossy"] != true {
+                faults.push(format!("gate: {:?} {told}", input.kind));
+            }
+        }
+        let mut session = Session::start(dir, &[]);
+        for (tool, report) in [("info", "/files/0/report"), ("thread_states", ""), ("launches", "/files/0")] {
+            let arguments = json!({ "files": [file], "max_bytes": 64_000 });
+            let answer = session.answer(tool, arguments);
+            let account = answer.pointer(report).unwrap_or(&Value::Null);
+            if account["losses"].is_null() || counted(account, input.kind) != (input.count, input.gaps) {
+                faults.push(format!("{tool}: {:?} {answer}", input.kind));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn the_page_has_the_text_of_each_loss() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    fs::write(dir.join("a.txt"), text("# entries-in-buffer/entries-written: 2/24   #P:2")).unwrap();
+    run_in(dir, &["report", "a.txt", "-o", "a.html"]).exited(3);
+    let page = Page::read(&dir.join("a.html"));
+    let losses = &page.index["summary"]["report"]["losses"];
+    assert!(losses[0]["text"].as_str().unwrap().starts_with("22 events were overwritten"), "{losses}");
+}
+
+#[test]
+fn switches_that_an_idle_cpu_lacks_are_named() {
+    let switch = |at: &str, from: &str, to: &str| {
+        let [comm, next] = [from, to].map(|task| task.rsplit_once('-').unwrap());
+        format!(
+            "  {from} (    7) [000] d..2 {at}: sched_switch: prev_comm={} prev_pid={} prev_prio=120 prev_state=S ==> \
+             next_comm={} next_pid={} next_prio=120\n",
+            comm.0, comm.1, next.0, next.1
+        )
+    };
+    let text = [("1.1", "a-7", "swapper-0"), ("1.2", "a-7", "swapper-0"), ("1.3", "swapper-0", "a-7")];
+    let text = text.map(|(at, from, to)| switch(at, from, to)).concat();
+    let dir = support::tempdir();
+    let dir = dir.path();
+    fs::write(dir.join("a.txt"), format!("{HEADER}{text}")).unwrap();
+    for args in [
+        &["info", "a.txt"][..],
+        &["convert", "a.txt", "-o", "a.pftrace"],
+        &["info", "a.pftrace"],
+        &["why", "--thread", "7", "a.txt"],
+    ] {
+        let said = run_in(dir, args).exited(0).said();
+        assert!(said.contains("1 switches from an idle CPU are missing"), "{args:?}: {said}");
+    }
 }

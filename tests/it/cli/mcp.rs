@@ -16,7 +16,7 @@ use super::gate::{text_of_frames, write_launch};
 const USUAL_BYTES: usize = 4_000;
 
 /// A server with one client.
-struct Session {
+pub(super) struct Session {
     server: Child,
     lines: Receiver<String>,
     last_id: u64,
@@ -24,7 +24,7 @@ struct Session {
 
 impl Session {
     /// Starts a server in `dir`, and agrees with it on a version of the protocol.
-    fn start(dir: &Path, args: &[&str]) -> Session {
+    pub(super) fn start(dir: &Path, args: &[&str]) -> Session {
         Session::start_with(tracebridge(), dir, args)
     }
 
@@ -96,7 +96,7 @@ impl Session {
         Ok(value)
     }
 
-    fn answer(&mut self, name: &str, arguments: Value) -> Value {
+    pub(super) fn answer(&mut self, name: &str, arguments: Value) -> Value {
         self.call(name, arguments.clone()).unwrap_or_else(|error| panic!("{name} {arguments}: {error}"))
     }
 

@@ -156,19 +156,18 @@ fn the_members_of_an_archive_may_be_compressed() {
     let dir = dir.path();
     let recording = fs::read(dir.join("app.dat")).unwrap();
     let methods = fs::read(dir.join("app.trace")).unwrap();
-    let manifest = r#"{"perfetto_manifest":{"files":[{"path":"a.dat.zst"},{"path":"a.trace.gz"}]}}"#;
+    let manifest =
+        r#"{"perfetto_manifest":{"version":1,"files":[{"path":"a.dat.zst"},{"path":"a.trace.gz"}]}}"#;
     let files: [(&str, &[u8]); 4] = [
         ("perfetto_manifest.json", manifest.as_bytes()),
         ("a.dat.zst", &zstd::encode_all(&recording[..], 1).unwrap()),
         ("a.trace.gz", &gzip(&methods)),
-        ("another.trace", b"*version\n"),
+        ("readme.txt", b"nothing\n"),
     ];
     write_zip(&dir.join("y.zip"), &files);
     assert_eq!(merged(dir, "merge", "y.zip"), ["y.zip/a.dat.zst", "y.zip/a.trace.gz"]);
     assert_eq!(profiled(dir, "y.zip"), profiled(dir, "app.trace"));
     assert_eq!(stdout(dir, "info --json y.zip").lines().count(), 3);
-    let said = notes(dir, "y.zip");
-    assert!(said.contains("y.zip/another.trace: ") && said.contains("manifest"), "{said}");
 }
 
 #[test]
@@ -215,4 +214,61 @@ fn contents_that_are_given_twice_are_on_a_timeline_once_and_a_note_names_the_cop
         assert_eq!(profiled(dir, files), [profile.clone(), profile.clone()].concat(), "{files}");
     }
     assert_eq!(added(dir, "set", "app.trace copy.trace"), 1);
+}
+
+/// A JSON trace with a slice of this name at 2 ms.
+fn slice_at_2_ms(name: &str) -> String {
+    format!(r#"{{"traceEvents":[{{"name":"{name}","ph":"X","ts":2000,"dur":500,"pid":1,"tid":1}}]}}"#)
+}
+
+/// The begin, ns, of each slice of a CSV.
+fn begins(dir: &Path, csv: &str) -> Vec<(String, i64)> {
+    let text = fs::read_to_string(dir.join(csv)).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let column = |name: &str| head.iter().position(|column| *column == name).unwrap();
+    let [kind, ts, name] = ["kind", "ts_ns", "name"].map(column);
+    let slices = lines.filter(|line| line[kind] == "slice");
+    slices.map(|line| (line[name].to_owned(), line[ts].parse().unwrap())).collect()
+}
+
+#[test]
+fn the_manifest_of_an_archive_places_its_files_and_names_their_machines() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let manifest = r#"{"perfetto_manifest":{"version":1,"attributes":{"run":7},"files":[
+        {"path":"b.json","machine":{"name":"watch"},
+         "clocks":{"offset_ns":500,"sync_to":{"file":"a.json"}}},
+        {"path":"c.json","clocks":{"offset_ns":-40,"sync_to":{"file":"b.json"}}},
+        {"path":"a.json","machine":{"name":"phone"}}]}}"#;
+    let [a, b, c, other] = ["a", "b", "c", "other"].map(slice_at_2_ms);
+    let files =
+        [("m.json", manifest), ("a.json", &a), ("b.json", &b), ("c.json", &c), ("other.json", &other)];
+    write_zip(&dir.join("x.zip"), &files.map(|(name, text)| (name, text.as_bytes())));
+    let told = support::run_in(dir, &["convert", "--json", "x.zip", "-o", "x.csv"]).exited(0).json();
+    let mut slices = begins(dir, "x.csv");
+    slices.sort();
+    let at = |name: &str, ns: i64| (name.to_owned(), 2_000_000 + ns);
+    assert_eq!(slices, [at("a", 0), at("b", 500), at("c", 460), at("other", 0)]);
+    let inputs = told["outcome"]["inputs"].as_array().unwrap();
+    assert!(inputs.iter().all(|input| input["verdict"] == "assumed"), "{told}");
+    assert!(inputs[0]["why"].as_str().unwrap().contains("the clock of a.json reads 500 ns more"), "{told}");
+    let notes = told["outcome"]["report"]["notes"].to_string();
+    assert!(notes.contains("phone, watch") && notes.contains("run = 7"), "{notes}");
+}
+
+#[test]
+fn several_traces_of_an_archive_without_a_manifest_are_one_timeline() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let [a, b] = ["a", "b"].map(slice_at_2_ms);
+    write_zip(&dir.join("x.zip"), &[("b.json", b.as_bytes()), ("a.json", a.as_bytes())]);
+    support::run_in(dir, &["convert", "x.zip", "-o", "x.csv"]).exited(0);
+    assert_eq!(begins(dir, "x.csv").len(), 2);
+    let said = support::run_in(dir, &["convert", "x.zip//a.json", "-o", "a.csv"]).exited(0).said();
+    assert_eq!(begins(dir, "a.csv").len(), 1, "{said}");
+    let text = "# tracer: nop\n# entries-in-buffer/entries-written: 1/1\n a-1 [000] 1.5: print: I|1|x\n";
+    let utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    write_zip(&dir.join("y.zip"), &[("readme.md", b"hello"), ("a.txt", &utf16)]);
+    support::run_in(dir, &["convert", "y.zip", "-o", "y.csv"]).exited(0);
 }

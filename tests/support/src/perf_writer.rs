@@ -15,6 +15,23 @@ const RECORD_SAMPLE: u32 = 9;
 
 /// A file with a sample of each of these times, ns of the clock, processes and threads, all on CPU 0.
 pub fn perf_data(clock: i32, samples: &[(u64, u32, u32)]) -> Vec<u8> {
+    perf_data_with_records(clock, samples, &[])
+}
+
+/// A record of another type than a sample: its number, the words of its body, and whether the kernel wrote
+/// it, which puts the thread, the time and the CPU behind the body.
+pub fn perf_record(kind: u32, words: &[u64], is_of_kernel: bool) -> Vec<u8> {
+    let behind: &[u64] = if is_of_kernel { &[7 | 7 << 32, 1_500, 0] } else { &[] };
+    let body: Vec<u8> = words.iter().chain(behind).flat_map(|word| word.to_le_bytes()).collect();
+    let mut record = kind.to_le_bytes().to_vec();
+    record.extend(0_u16.to_le_bytes());
+    record.extend((8 + body.len() as u16).to_le_bytes());
+    record.extend(body);
+    record
+}
+
+/// The same file with these records behind the samples.
+pub fn perf_data_with_records(clock: i32, samples: &[(u64, u32, u32)], more: &[u8]) -> Vec<u8> {
     let mut records = Vec::new();
     for (time, pid, tid) in samples {
         let mut body = 0x1000_u64.to_le_bytes().to_vec();
@@ -27,6 +44,7 @@ pub fn perf_data(clock: i32, samples: &[(u64, u32, u32)]) -> Vec<u8> {
         records.extend((8 + body.len() as u16).to_le_bytes());
         records.extend(body);
     }
+    records.extend(more);
     let mut attr = SOFTWARE.to_le_bytes().to_vec();
     attr.extend((ATTR_BYTES as u32).to_le_bytes());
     attr.extend([CPU_CLOCK, 1_000, SAMPLE_TYPE, 0, FLAGS].iter().flat_map(|word| word.to_le_bytes()));

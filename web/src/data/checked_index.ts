@@ -157,7 +157,9 @@ function checkedSummary(summary: unknown): Summary {
     methods: isCount(methods) ? methods : 0,
     report: {
       cpus: Object.fromEntries(cpus),
-      lost_anywhere: isNumber(told.lost_anywhere) ? told.lost_anywhere : 0,
+      losses: isListOf(told.losses, isObject)
+        ? told.losses.filter(({ kind, text }) => isText(kind) && isText(text))
+        : [],
       damage: isListOf(told.damage, isObject)
         ? told.damage.map(({ offset, what }) => ({
             offset: isNumber(offset) ? offset : undefined,

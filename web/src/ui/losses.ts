@@ -7,7 +7,8 @@ import { counted, countText } from "./text";
 /** The members of `merge --json` that tell what is missing, as far as the page reads them. */
 export interface Report {
   cpus?: Record<string, { events: number; lost: number; gaps: number }>;
-  lost_anywhere?: number;
+  /** The account of missing data. The losses of CPUs are among it, each with its CPU. */
+  losses?: { kind: string; text: string }[];
   damage?: { offset?: number; what?: string }[];
   /** Packets of a Perfetto trace by kind, which only Perfetto outputs can hold. */
   unread?: Record<string, number>;
@@ -24,17 +25,17 @@ export function missing(trace: Trace): string[] {
   const report = reportOf(trace.index);
   const sentences: string[] = [];
   const cpus = Object.values(report.cpus ?? {});
-  const lost = cpus.reduce((sum, cpu) => sum + (cpu.lost || 0), report.lost_anywhere ?? 0);
+  const lost = cpus.reduce((sum, cpu) => sum + (cpu.lost || 0), 0);
   const gaps = cpus.reduce((sum, cpu) => sum + (cpu.gaps || 0), 0);
   if (lost > 0) sentences.push(`The kernel lost ${counted(lost, "event")}.`);
   if (gaps > 0) sentences.push(`${counted(gaps, "gap")}, whose lost events the kernel did not count.`);
+  const others = (report.losses ?? []).filter(({ kind }) => kind !== "cpu_events");
+  sentences.push(...others.map(({ text }) => `Lost: ${text}.`));
   const periods = trace.tracks.reduce((sum, { kind, count }) => sum + (kind === "losses" ? count : 0), 0);
-  if (lost + gaps === 0 && periods > 0) sentences.push(`Events are missing in ${counted(periods, "period")}.`);
+  if (lost + gaps + others.length === 0 && periods > 0) sentences.push(`Events are missing in ${counted(periods, "period")}.`);
   const damage = damageOf(trace.index);
   if (damage.length === 1) sentences.push(`Damaged data: ${damage[0]}`);
   if (damage.length > 1) sentences.push(`${counted(damage.length, "damaged place")}; the first: ${damage[0]}`);
-  const unmatched = Number(trace.index.summary.problems?.unmatched_exits ?? 0);
-  if (unmatched > 0) sentences.push(`${counted(unmatched, "method exit")} matched no call and were left out.`);
   return sentences;
 }
 

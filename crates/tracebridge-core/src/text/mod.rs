@@ -115,13 +115,13 @@ pub fn is_whole_pattern(pattern: &str, text: &str) -> bool {
 /// The first characters of a field that spreadsheets take for a formula (OWASP, "CSV Injection").
 const FORMULA_STARTS: &[u8] = b"=+-@\t\r";
 
-/// Appends a text field to a line. Of bytes that are no UTF-8 each becomes `\xNN`: readers of CSV expect
-/// UTF-8.
+/// Appends a text field to a line. Each NUL and each byte of no UTF-8 becomes `\xNN`: readers of CSV expect
+/// UTF-8, and end a field at a NUL.
 ///
 /// Spreadsheets run a field that begins as a formula does. Such a field gets a `'` in front, unless it is a
 /// number.
 pub fn push_csv_field(out: &mut Vec<u8>, field: &[u8]) {
-    if std::str::from_utf8(field).is_err() {
+    if std::str::from_utf8(field).is_err() || field.contains(&0) {
         return push_csv_field(out, utf8(field).as_bytes());
     }
     let is_formula = field.first().is_some_and(|first| FORMULA_STARTS.contains(first)) && !is_number(field);
@@ -141,11 +141,11 @@ pub fn push_csv_field(out: &mut Vec<u8>, field: &[u8]) {
     out.push(b'"');
 }
 
-/// A text with `\xNN` in place of bytes that are no UTF-8.
+/// A text with `\xNN` in place of each NUL and of bytes that are no UTF-8.
 fn utf8(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
+        text.push_str(&chunk.valid().replace('\0', "\\x00"));
         for byte in chunk.invalid() {
             text.push_str(&format!("\\x{byte:02x}"));
         }
@@ -278,5 +278,8 @@ mod tests {
         let mut line = Vec::new();
         push_csv_field(&mut line, b"\xff,\"");
         assert_eq!(line, b"\"\\xff,\"\"\"");
+        line.clear();
+        push_csv_field(&mut line, b"a\0b");
+        assert_eq!(line, b"a\\x00b");
     }
 }

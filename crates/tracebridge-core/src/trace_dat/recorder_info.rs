@@ -130,6 +130,9 @@ pub struct RecorderInfo {
     /// Facts about the recording machine that no event tells. Older recorders did not write them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineFacts>,
+    /// The account of missing data that belongs to no CPU, in a file that was converted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub losses: Option<serde_json::Value>,
     /// Processes of the recording machine: process id, the parent's process id, full name.
     #[serde(default)]
     pub processes: Vec<(Pid, Pid, String)>,
