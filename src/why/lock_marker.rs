@@ -73,6 +73,13 @@ impl<'a> LockMarker<'a> {
         Some(LockMarker { owner, holder, waiter })
     }
 
+    /// `ImageCache.get (ImageCache.java:31), blocked by ImageLoader.load (ImageLoader.java:57) of "pool-2-thread-1"`.
+    pub fn blocked(&self) -> String {
+        let waiter = self.waiter.map_or_else(|| "a wait for a lock".to_owned(), |place| place.text());
+        let holder = self.holder.map_or_else(String::new, |place| format!("{} of ", place.text()));
+        format!("{waiter}, blocked by {holder}\"{}\"", self.owner)
+    }
+
     /// `waited in ImageCache.get (ImageCache.java:31) for a lock that "pool-2-thread-1" held in ImageLoader.load
     /// (ImageLoader.java:57)`. `waker` is the thread that ended the wait.
     pub fn sentence(&self, waker: Option<&str>) -> String {
@@ -121,6 +128,8 @@ mod tests {
         let words = "waited in ImageCache.get (ImageCache.java:31) for a lock that \"pool (2)\" held in ImageLoader.load \
                      (ImageLoader.java:57)";
         assert_eq!(marker.sentence(None), words);
+        let blocked = "ImageCache.get (ImageCache.java:31), blocked by ImageLoader.load (ImageLoader.java:57) of \"pool (2)\"";
+        assert_eq!(marker.blocked(), blocked);
         assert_eq!(marker.sentence(Some("pool (2)")), words);
         assert_eq!(marker.sentence(Some("other")), format!("{words} and \"other\" passed on"));
         assert!(!without_waiters(WHOLE).contains("waiters"));

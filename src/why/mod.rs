@@ -10,6 +10,7 @@ mod code_tree;
 mod collect;
 mod cpu_speed;
 mod explanation;
+mod headline;
 mod kept_time;
 mod lock_marker;
 mod model;

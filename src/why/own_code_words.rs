@@ -41,23 +41,30 @@ impl<'a> OwnCode<'a> {
         leaf.1 += samples;
     }
 
-    /// ` in SettingsStore.load (SettingsStore.java, called by MainActivity.onCreate), there Gson.fromJson; most of it in
-    /// JsonReader.nextString`.
-    pub fn text(&self) -> String {
-        let short = |frame: &NamedFrame| frame.short().to_owned();
+    pub fn is_method(&self) -> bool {
+        self.frame.is_method()
+    }
+
+    /// `SettingsStore.load (SettingsStore.java, called by MainActivity.onCreate)`.
+    pub fn place(&self) -> String {
         let by = largest(&self.callers).map(|(caller, _)| {
             let word = if caller.is_slice() { "within" } else { "called by" };
-            format!("{word} {}", short(caller))
+            format!("{word} {}", caller.short())
         });
         let place: Vec<String> = self.frame.file.iter().cloned().chain(by).collect();
-        let mut text = format!(" in {}", short(self.frame));
-        if !place.is_empty() {
-            text.push_str(&format!(" ({})", place.join(", ")));
+        if place.is_empty() {
+            return self.frame.short().to_owned();
         }
+        format!("{} ({})", self.frame.short(), place.join(", "))
+    }
+
+    /// ` in SettingsStore.load (called by MainActivity.onCreate), there Gson.fromJson; most of it in JsonReader.nextString`.
+    pub fn text(&self) -> String {
+        let mut text = format!(" in {}", self.place());
         let callee = largest(&self.callees);
         if let Some((callee, ns)) = callee {
             let time = if self.is_most(ns) { String::new() } else { format!(" {}", duration(ns)) };
-            text.push_str(&format!(", there {}{time}", short(callee)));
+            text.push_str(&format!(", there {}{time}", callee.short()));
         }
         let leaves = self.leaf_words(callee.map(|(callee, _)| callee));
         text + &leaves

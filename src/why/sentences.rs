@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::cause::Cause;
 use super::explanation::{CausePart, Explanation, LineKey, NamedHop, Saving, sum};
+use super::headline::headline;
 use super::lock_marker::LockMarker;
 use super::own_code_words::OwnCode;
 use crate::text::duration;
@@ -56,7 +57,8 @@ impl Line<'_> {
         let which = if text.is_empty() { "" } else { ", which " };
         let cause = self.path.last().map_or(Cause::Unexplained, |hop| hop.cause);
         text.push_str(which);
-        match self.subjects.first().and_then(|(name, _)| LockMarker::parse(name)) {
+        let lock = self.subjects.first().filter(|_| cause == Cause::Lock);
+        match lock.and_then(|(name, _)| LockMarker::parse(name)) {
             Some(marker) => text.push_str(&marker.sentence(None)),
             None => text.push_str(&format!("{}{}", words(cause), self.about())),
         }
@@ -98,6 +100,7 @@ pub(crate) fn lines(explanation: &Explanation, limit: usize) -> Vec<String> {
     let detail =
         if explanation.detail.is_empty() { String::new() } else { format!(" ({})", explanation.detail) };
     let mut lines = vec![format!("{}: {}{detail}", explanation.what, duration(explanation.duration))];
+    lines.extend(headline(&explanation.causes, explanation.duration));
     lines.extend(cause_lines(&explanation.causes, explanation.duration, limit));
     lines.extend(savings_line(explanation));
     let also = explanation
@@ -147,7 +150,9 @@ pub(crate) fn lines_of_several(explanations: &[Explanation], limit: usize) -> Ve
         duration(total),
         durations.unwrap_or_default()
     )];
-    lines.extend(cause_lines(&sum(explanations), total, limit));
+    let causes = sum(explanations);
+    lines.extend(headline(&causes, total));
+    lines.extend(cause_lines(&causes, total, limit));
     lines.push("the longest:".to_owned());
     for one in longest.iter().take(SUBJECTS) {
         let largest = cause_lines(&one.causes, one.duration, 1).into_iter().next().unwrap_or_default();
