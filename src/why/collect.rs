@@ -466,7 +466,7 @@ impl TrackSink for ModelCollector {
         let name = *self.methods.entry(open.method.0).or_insert_with(|| {
             let name = names.number(&method.full);
             if !method.file.is_empty() {
-                method_files.insert(name, names.number(&method.file));
+                method_files.insert(name, (names.number(&method.file), method.line));
             }
             name
         });

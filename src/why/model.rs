@@ -419,8 +419,8 @@ pub(crate) struct Model {
     pub(super) reasons: Vec<BlockedReason>,
     /// The stacks of samples.
     pub(super) stacks: SampledStacks,
-    /// The source file of each method whose trace states it.
-    pub(super) method_files: FxHashMap<NameId, NameId>,
+    /// The source file of each method whose trace states it, and the line in it.
+    pub(super) method_files: FxHashMap<NameId, (NameId, Option<u32>)>,
     /// The app's packages that the user has named.
     pub(crate) app_packages: Vec<String>,
     pub(super) speeds: CpuSpeeds,

@@ -51,7 +51,7 @@ impl<'a> OwnCode<'a> {
             let word = if caller.is_slice() { "within" } else { "called by" };
             format!("{word} {}", caller.short())
         });
-        let place: Vec<String> = self.frame.file.iter().cloned().chain(by).collect();
+        let place: Vec<String> = self.frame.source().into_iter().chain(by).collect();
         if place.is_empty() {
             return self.frame.short().to_owned();
         }

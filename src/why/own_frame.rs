@@ -286,6 +286,8 @@ pub(crate) struct NamedFrame {
     /// `SettingsStore.java`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
     #[serde(skip)]
     kind: CodeKind,
 }
@@ -293,6 +295,12 @@ pub(crate) struct NamedFrame {
 impl NamedFrame {
     pub fn is_method(&self) -> bool {
         self.kind == CodeKind::Method
+    }
+
+    /// `SettingsStore.java:57`, or the file alone.
+    pub fn source(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        Some(self.line.map_or_else(|| file.clone(), |line| format!("{file}:{line}")))
     }
 
     /// A slice is no code that calls other code.
@@ -346,10 +354,14 @@ impl Model {
     }
 
     pub(super) fn named_own_frame(&self, own: OwnFrame) -> NamedOwnFrame {
-        let named = |frame: CodeFrame| NamedFrame {
-            name: self.names.text(frame.name).to_owned(),
-            file: self.method_files.get(&frame.name).map(|file| self.names.text(*file).to_owned()),
-            kind: frame.kind,
+        let named = |frame: CodeFrame| {
+            let (file, line) = self.method_files.get(&frame.name).copied().unzip();
+            NamedFrame {
+                name: self.names.text(frame.name).to_owned(),
+                file: file.map(|file| self.names.text(file).to_owned()),
+                line: line.flatten(),
+                kind: frame.kind,
+            }
         };
         NamedOwnFrame {
             frame: named(own.frame),

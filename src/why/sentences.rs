@@ -165,7 +165,11 @@ pub(crate) fn lines_of_several(explanations: &[Explanation], limit: usize) -> Ve
 /// The causes of several spans together; `None` without spans.
 pub(crate) fn summed_lines(explanations: &[Explanation], limit: usize) -> Option<Vec<String>> {
     let total: u64 = explanations.iter().map(|one| one.duration).sum();
-    (!explanations.is_empty()).then(|| cause_lines(&sum(explanations), total, limit))
+    let lines = || {
+        let causes = sum(explanations);
+        headline(&causes, total).into_iter().chain(cause_lines(&causes, total, limit)).collect()
+    };
+    (!explanations.is_empty()).then(lines)
 }
 
 /// A line for each of the largest causes, one for the rest, and one for what is unexplained or not recorded.

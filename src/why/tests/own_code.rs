@@ -18,7 +18,8 @@ fn push_calls(builder: &mut TrackBuilder<ModelCollector>, calls: &[Call]) {
     let mut edges = Vec::new();
     for (number, (class, name, file, during)) in calls.iter().enumerate() {
         let method = MethodId(number as u32);
-        builder.method(method, &MethodName { class, name, signature: "()V", file }).unwrap();
+        let line = (*class == SETTINGS).then_some(57);
+        builder.method(method, &MethodName { class, name, signature: "()V", file, line }).unwrap();
         for (us, kind) in [(during.start, EdgeKind::Enter), (during.end, EdgeKind::Exit)] {
             edges.push(Edge { ts: Timestamp(us * 1000), cpu: None, method, kind });
         }
@@ -59,9 +60,9 @@ fn running_code_is_named_by_the_apps_own_method_and_not_by_the_innermost_one() {
     assert_eq!(
         lines[1..=3],
         [
-            "of it 80.0 ms in SettingsStore.load (SettingsStore.kt, called by MainActivity.onCreate), 14.0 ms in \
+            "of it 80.0 ms in SettingsStore.load (SettingsStore.kt:57, called by MainActivity.onCreate), 14.0 ms in \
              MainActivity.onCreate (MainActivity.kt, called by Activity.performCreate)",
-            "     80.0 ms   82 %  ran its own code in SettingsStore.load (SettingsStore.kt, called by MainActivity.onCreate), \
+            "     80.0 ms   82 %  ran its own code in SettingsStore.load (SettingsStore.kt:57, called by MainActivity.onCreate), \
              there Gson.fromJson; most of it in JsonReader.nextString",
             "     14.0 ms   14 %  ran its own code in MainActivity.onCreate (MainActivity.kt, called by \
              Activity.performCreate), there Views.inflate 5.00 ms",
@@ -72,7 +73,7 @@ fn running_code_is_named_by_the_apps_own_method_and_not_by_the_innermost_one() {
     assert_eq!(
         json["causes"][0]["own"],
         serde_json::json!({
-            "name": "com.example.feed.SettingsStore.load", "file": "SettingsStore.kt",
+            "name": "com.example.feed.SettingsStore.load", "file": "SettingsStore.kt", "line": 57,
             "caller": {"name": "com.example.feed.MainActivity.onCreate", "file": "MainActivity.kt"},
             "callee": {"name": "com.google.gson.Gson.fromJson"},
         })
