@@ -1,7 +1,7 @@
 //! The owner of a method's code: the app, a library that it carries, or Android.
 //!
-//! The packages of the framework are those of AOSP's `frameworks/base` and `libcore` (boot class path); the packages of
-//! libraries are the roots of the groups that apps use most, as Maven's repositories name them.
+//! The packages of the framework are those of AOSP's `frameworks/base` and `libcore` (boot class path); the
+//! packages of libraries are the roots of the groups that apps use most, as Maven's repositories name them.
 
 /// Packages of Android's framework and of its runtime.
 const FRAMEWORK: [&str; 16] = [

@@ -406,7 +406,8 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
         if self.methods.len() <= at {
             self.methods.resize(at + 1, MethodLabel::default());
         }
-        let (signature, file) = (name.signature.to_owned(), name.file.to_owned());
+        let signature = name.signature.to_owned();
+        let file = name.file.to_owned();
         self.methods[at] = MethodLabel { full, signature, file, line: name.line };
         Ok(())
     }

@@ -145,7 +145,8 @@ pub(super) struct Hop {
     pub cause: Cause,
     /// The kernel's thread id.
     pub tid: Tid,
-    /// What the events say about a wait that is followed to another thread: a marker, a function of the kernel.
+    /// The marker or the function of the kernel that the events name for a wait, where it is followed to
+    /// another thread.
     pub about: SubjectId,
 }
 

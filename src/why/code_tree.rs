@@ -32,7 +32,7 @@ pub(super) struct CodeFrame {
 
 /// The number of a stack of samples in [`SampledStacks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct StackId(u32);
+pub(super) struct SampledStackId(u32);
 
 /// The stacks of samples, from the outermost frame to the one that names the code.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl SampledStacks {
         tables: &SampleTables,
         stack: u32,
         mut name: impl FnMut(&str) -> NameId,
-    ) -> Option<StackId> {
+    ) -> Option<SampledStackId> {
         let own = tables.own_frame(stack)?;
         let frames = tables.stacks.frames(stack).filter_map(|number| tables.frames.get(number as usize));
         let mut from_own = frames.skip_while(|frame| !std::ptr::eq(*frame, own)).peekable();
@@ -65,17 +65,17 @@ impl SampledStacks {
             })
             .collect();
         frames.reverse();
-        let id = StackId(self.stacks.len() as u32);
+        let id = SampledStackId(self.stacks.len() as u32);
         self.stacks.push(frames.into());
         Some(id)
     }
 
-    fn get(&self, id: StackId) -> &[CodeFrame] {
+    fn get(&self, id: SampledStackId) -> &[CodeFrame] {
         self.stacks.get(id.0 as usize).map_or(&[], |frames| frames)
     }
 
     /// The name of the code that a thread ran.
-    pub fn leaf(&self, id: StackId) -> Option<NameId> {
+    pub fn leaf(&self, id: SampledStackId) -> Option<NameId> {
         self.get(id).last().map(|frame| frame.name)
     }
 }
@@ -94,8 +94,8 @@ const SYSTEM_DIRECTORIES: [&str; 10] = [
     "/usr/libexec/",
     "/vendor/",
 ];
-/// Begins of names of functions that lead to a program's own ones: the C library's start, Rust's standard library,
-/// C++'s.
+/// Begins of names of functions that lead to a program's own ones: the C library's start, Rust's standard
+/// library, C++'s.
 const SYSTEM_FUNCTIONS: [&str; 9] = [
     "_start",
     "__libc_start",
@@ -168,7 +168,7 @@ pub(super) struct CodeTree<'m> {
     pub stretches: Vec<CodeStretch>,
     roots: FxHashMap<PathId, NodeId>,
     children: FxHashMap<(NodeId, CodeFrame), NodeId>,
-    by_stack: FxHashMap<(NodeId, StackId), NodeId>,
+    by_stack: FxHashMap<(NodeId, SampledStackId), NodeId>,
     open_calls: Option<OpenNodes<'m>>,
     open_slices: Option<OpenNodes<'m>>,
 }
@@ -235,7 +235,7 @@ impl<'m> CodeTree<'m> {
     }
 
     /// The node of the innermost frame of a sample's stack.
-    pub fn of_stack(&mut self, root: NodeId, stacks: &SampledStacks, stack: StackId) -> NodeId {
+    pub fn of_stack(&mut self, root: NodeId, stacks: &SampledStacks, stack: SampledStackId) -> NodeId {
         if let Some(node) = self.by_stack.get(&(root, stack)) {
             return *node;
         }

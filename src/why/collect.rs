@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::code_tree::StackId;
+use super::code_tree::SampledStackId;
 use super::cpu_speed::CpuSpeeds;
 use super::kept_time::{KeptTime, Moment, Position, joined};
 use super::model::{
@@ -46,7 +46,7 @@ pub(crate) struct ModelCollector {
     /// The names of methods, by their numbers.
     methods: FxHashMap<u32, NameId>,
     /// The stacks of samples, by the set and the stack.
-    sampled: FxHashMap<(u32, u32), Option<StackId>>,
+    sampled: FxHashMap<(u32, u32), Option<SampledStackId>>,
     /// The last event of each CPU.
     last_on_cpu: FxHashMap<Cpu, LastOnCpu>,
     losses: Vec<Span>,

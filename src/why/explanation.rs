@@ -34,8 +34,8 @@ pub(crate) struct NamedHop {
     pub thread: String,
     /// The name of its process; empty where it is not known.
     pub process: String,
-    /// What the events say about a wait that is followed to the next hop: the marker around it, a function of
-    /// the kernel. Empty where they say nothing.
+    /// The marker around a wait that is followed to the next hop, or the function of the kernel that waited.
+    /// Empty where no event names one.
     pub about: String,
 }
 
@@ -104,14 +104,14 @@ impl<'a> LineKey<'a> {
     }
 }
 
-/// What a span would take without one of its largest causes: those parts that have one key.
+/// The time of a span without one of its largest causes: the parts that have one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Saving {
     pub path: Vec<NamedHop>,
     /// The app's code that ran.
     pub own: Option<String>,
     pub ns: u64,
-    /// What the span would be shorter by, ns.
+    /// The time that the span would be shorter by, ns.
     pub saves_ns: u64,
     /// Why that is less than the cause's time.
     pub beside: Option<Beside>,
@@ -135,7 +135,7 @@ pub(crate) struct Explanation {
     pub duration: u64,
     /// Largest first.
     pub causes: Vec<CausePart>,
-    /// What the span would take without each of the largest causes, the largest first.
+    /// The span's time without each of the largest causes, the largest first.
     pub savings: Vec<Saving>,
     /// The circumstances of a launch.
     pub circumstances: Vec<Circumstance>,
@@ -194,7 +194,7 @@ impl Model {
         }
     }
 
-    /// What the span would take without each of its largest causes.
+    /// The span's time without each of its largest causes.
     fn savings(&self, causes: &[CausePart], waits: &[JoinedWait], span: &SpanAsked) -> Vec<Saving> {
         let mut by_key: BTreeMap<LineKey<'_>, (u64, Vec<&CausePart>)> = BTreeMap::new();
         for part in causes.iter().filter(|part| part.is_known()) {
@@ -391,7 +391,7 @@ pub(crate) struct ExplanationJson<'a> {
     video: &'a [ShownFrames],
 }
 
-/// What the span would take without a cause.
+/// The span's time without a cause.
 #[derive(Debug, Serialize)]
 struct SavingJson<'a> {
     path: Vec<HopJson<'a>>,

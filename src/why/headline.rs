@@ -22,8 +22,9 @@ enum Place<'a> {
 }
 
 /// `of it 1290 ms in SettingsStore.load (called by MainActivity.onCreate), 117 ms in ImageCache.get
-/// (ImageCache.java:31), blocked by ImageLoader.load (ImageLoader.java:57) of "pool-2-thread-1"`. `None` where neither a
-/// method nor a monitor is known: then the causes alone say as much. `span_ns` is the length of the span, or of all.
+/// (ImageCache.java:31), blocked by ImageLoader.load (ImageLoader.java:57) of "pool-2-thread-1"`. `None`
+/// where neither a method nor a monitor is known: then the causes alone say as much. `span_ns` is the length
+/// of the span, or of all.
 pub(super) fn headline(causes: &[CausePart], span_ns: u64) -> Option<String> {
     let mut places: BTreeMap<(bool, Cow<'_, str>), (u64, Place<'_>)> = BTreeMap::new();
     for part in causes {
@@ -59,7 +60,8 @@ pub(super) fn headline(causes: &[CausePart], span_ns: u64) -> Option<String> {
     Some(format!("of it {}", texts.collect::<Vec<_>>().join(", ")))
 }
 
-/// The monitor for which the span's own thread waits, and its text without the number of other waiting threads.
+/// The monitor for which the span's own thread waits, and its text without the number of other waiting
+/// threads.
 fn monitor(part: &CausePart) -> Option<(Cow<'_, str>, LockMarker<'_>)> {
     let text = match &part.path[..] {
         [hop] if hop.cause == Cause::Lock => &part.subject,

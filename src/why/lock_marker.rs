@@ -1,7 +1,9 @@
-//! The marker that ART writes around a wait for a monitor: who holds it, in which method, and which method waits.
+//! The marker that ART writes around a wait for a monitor: who holds it, in which method, and which method
+//! waits.
 //!
-//! The text is that of `Monitor::PrettyContentionInfo` and `MonitorContend` in AOSP's `art/runtime/monitor.cc`:
-//! `monitor contention with owner NAME (ID) at METHOD(FILE:LINE) waiters=N blocking from METHOD(FILE:LINE)`.
+//! The text is that of `Monitor::PrettyContentionInfo` and `MonitorContend` in AOSP's
+//! `art/runtime/monitor.cc`: `monitor contention with owner NAME (ID) at METHOD(FILE:LINE) waiters=N blocking
+//! from METHOD(FILE:LINE)`.
 
 use std::borrow::Cow;
 
@@ -73,15 +75,16 @@ impl<'a> LockMarker<'a> {
         Some(LockMarker { owner, holder, waiter })
     }
 
-    /// `ImageCache.get (ImageCache.java:31), blocked by ImageLoader.load (ImageLoader.java:57) of "pool-2-thread-1"`.
+    /// `ImageCache.get (ImageCache.java:31), blocked by ImageLoader.load (ImageLoader.java:57) of
+    /// "pool-2-thread-1"`.
     pub fn blocked(&self) -> String {
         let waiter = self.waiter.map_or_else(|| "a wait for a lock".to_owned(), |place| place.text());
         let holder = self.holder.map_or_else(String::new, |place| format!("{} of ", place.text()));
         format!("{waiter}, blocked by {holder}\"{}\"", self.owner)
     }
 
-    /// `waited in ImageCache.get (ImageCache.java:31) for a lock that "pool-2-thread-1" held in ImageLoader.load
-    /// (ImageLoader.java:57)`. `waker` is the thread that ended the wait.
+    /// `waited in ImageCache.get (ImageCache.java:31) for a lock that "pool-2-thread-1" held in
+    /// ImageLoader.load (ImageLoader.java:57)`. `waker` is the thread that ended the wait.
     pub fn sentence(&self, waker: Option<&str>) -> String {
         let within = |place: Option<MethodPlace<'_>>| {
             place.map_or_else(String::new, |place| format!(" in {}", place.text()))

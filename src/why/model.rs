@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::code_tree::{SampledStacks, StackId};
+use super::code_tree::{SampledStackId, SampledStacks};
 use super::cpu_speed::CpuSpeeds;
 use super::names::{NameId, Names};
 use super::quotas::Quotas;
@@ -168,7 +168,7 @@ pub(super) struct ThreadHistory {
     pub other_slices: Vec<Slice>,
     pub calls: Slices,
     /// The samples of the running thread, in order of time: when, and the stack.
-    pub samples: Vec<(Timestamp, StackId)>,
+    pub samples: Vec<(Timestamp, SampledStackId)>,
     /// The same where the thread stopped running: when, and the function that ran.
     pub off_cpu_samples: Vec<(Timestamp, NameId)>,
     /// The least that each begin and end of a call took because it was recorded, ns.
@@ -198,7 +198,7 @@ impl ThreadHistory {
         &self,
         from: Timestamp,
         to: Timestamp,
-        mut with: impl FnMut(Timestamp, Timestamp, Option<StackId>),
+        mut with: impl FnMut(Timestamp, Timestamp, Option<SampledStackId>),
     ) {
         let first = self.samples.partition_point(|(ts, _)| *ts < from);
         let samples = &self.samples[first..];

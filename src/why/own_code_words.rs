@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::own_frame::{NamedFrame, NamedOwnFrame, short_method};
+use super::own_frame::{AppFrame, NamedOwnFrame, short_method};
 use crate::text::duration;
 
 /// Innermost frames that a line names.
@@ -11,11 +11,11 @@ const LEAVES: usize = 3;
 
 /// The time in one own frame, by the frames around it and in it.
 pub(super) struct OwnCode<'a> {
-    frame: &'a NamedFrame,
+    frame: &'a AppFrame,
     ns: u64,
     samples: u64,
-    callers: BTreeMap<&'a NamedFrame, u64>,
-    callees: BTreeMap<&'a NamedFrame, u64>,
+    callers: BTreeMap<&'a AppFrame, u64>,
+    callees: BTreeMap<&'a AppFrame, u64>,
     /// By the name of the innermost frame: ns and samples.
     leaves: BTreeMap<&'a str, (u64, u64)>,
 }
@@ -23,8 +23,14 @@ pub(super) struct OwnCode<'a> {
 impl<'a> OwnCode<'a> {
     pub fn new(own: &'a NamedOwnFrame) -> OwnCode<'a> {
         let frame = &own.frame;
-        let (callers, callees) = (BTreeMap::new(), BTreeMap::new());
-        OwnCode { frame, ns: 0, samples: 0, callers, callees, leaves: BTreeMap::new() }
+        OwnCode {
+            frame,
+            ns: 0,
+            samples: 0,
+            callers: BTreeMap::new(),
+            callees: BTreeMap::new(),
+            leaves: BTreeMap::new(),
+        }
     }
 
     pub fn add(&mut self, own: &'a NamedOwnFrame, leaf: &'a str, ns: u64, samples: u64) {
@@ -58,7 +64,8 @@ impl<'a> OwnCode<'a> {
         format!("{} ({})", self.frame.short(), place.join(", "))
     }
 
-    /// ` in SettingsStore.load (called by MainActivity.onCreate), there Gson.fromJson; most of it in JsonReader.nextString`.
+    /// ` in SettingsStore.load (called by MainActivity.onCreate), there Gson.fromJson; most of it in
+    /// JsonReader.nextString`.
     pub fn text(&self) -> String {
         let mut text = format!(" in {}", self.place());
         let callee = largest(&self.callees);
@@ -75,7 +82,7 @@ impl<'a> OwnCode<'a> {
         ns >= self.ns - self.ns / LEAST_REST
     }
 
-    fn leaf_words(&self, callee: Option<&NamedFrame>) -> String {
+    fn leaf_words(&self, callee: Option<&AppFrame>) -> String {
         let mut leaves: Vec<(&str, u64, u64)> =
             self.leaves.iter().map(|(name, (ns, samples))| (*name, *ns, *samples)).collect();
         leaves.sort_by_key(|(_, ns, samples)| (Reverse(*samples), Reverse(*ns)));
@@ -113,6 +120,6 @@ impl<'a> OwnCode<'a> {
 /// One part in this many of a time may be left unsaid.
 const LEAST_REST: u64 = 20;
 
-fn largest<'a>(times: &BTreeMap<&'a NamedFrame, u64>) -> Option<(&'a NamedFrame, u64)> {
+fn largest<'a>(times: &BTreeMap<&'a AppFrame, u64>) -> Option<(&'a AppFrame, u64)> {
     times.iter().max_by_key(|(_, ns)| **ns).map(|(frame, ns)| (*frame, *ns))
 }

@@ -1,9 +1,9 @@
-//! The app's own frame: the method, function or slice of the app in whose time a thread ran, whatever library it
-//! called.
+//! The app's own frame: the method, function or slice of the app in whose time a thread ran, whatever library
+//! it called.
 //!
-//! A profile names the innermost method. That is seldom the one to change: `JsonReader.nextString` takes the time, and
-//! `SettingsStore.load` decides that it is taken. The own frame is the innermost one of the app's packages that holds a
-//! share of the span.
+//! A profile names the innermost method. That is seldom the one to change: `JsonReader.nextString` takes the
+//! time, and `SettingsStore.load` decides that it is taken. The own frame is the innermost one of the app's
+//! packages that holds a share of the span.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -17,12 +17,13 @@ use crate::ids::Tid;
 
 /// An own frame holds at least one part in this many of the span.
 const LEAST_SHARE: u64 = 20;
-/// Recursion is looked for in this many frames around one. A method that calls itself over more than these counts
-/// twice.
+/// Recursion is looked for in this many frames around one. A method that calls itself over more than these
+/// counts twice.
 const RECURSION_FRAMES: usize = 64;
 
-/// Begins of slices that the platform writes around the app's code: ActivityThread, Choreographer, ViewRootImpl,
-/// LayoutInflater and RecyclerView of AOSP's `frameworks/base` and androidx, `libs/hwui`, and ART's runtime.
+/// Begins of slices that the platform writes around the app's code: ActivityThread, Choreographer,
+/// ViewRootImpl, LayoutInflater and RecyclerView of AOSP's `frameworks/base` and androidx, `libs/hwui`, and
+/// ART's runtime.
 const PLATFORM_SLICES: [&str; 40] = [
     "ActivityThreadMain",
     "activityDestroy",
@@ -281,7 +282,7 @@ fn held_times(tree: &CodeTree<'_>, ownership: &[Ownership]) -> FxHashMap<(PathId
 
 /// A frame by its name, and its source where that is known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct NamedFrame {
+pub(crate) struct AppFrame {
     pub name: String,
     /// `SettingsStore.java`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -292,7 +293,7 @@ pub(crate) struct NamedFrame {
     kind: CodeKind,
 }
 
-impl NamedFrame {
+impl AppFrame {
     pub fn is_method(&self) -> bool {
         self.kind == CodeKind::Method
     }
@@ -318,11 +319,11 @@ impl NamedFrame {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct NamedOwnFrame {
     #[serde(flatten)]
-    pub frame: NamedFrame,
+    pub frame: AppFrame,
     /// The app's frame around it, else the one that called it.
-    pub caller: Option<NamedFrame>,
+    pub caller: Option<AppFrame>,
     /// The frame that it called.
-    pub callee: Option<NamedFrame>,
+    pub callee: Option<AppFrame>,
 }
 
 /// The class and the method of a full name, without the package.
@@ -356,7 +357,7 @@ impl Model {
     pub(super) fn named_own_frame(&self, own: OwnFrame) -> NamedOwnFrame {
         let named = |frame: CodeFrame| {
             let (file, line) = self.method_files.get(&frame.name).copied().unzip();
-            NamedFrame {
+            AppFrame {
                 name: self.names.text(frame.name).to_owned(),
                 file: file.map(|file| self.names.text(file).to_owned()),
                 line: line.flatten(),
@@ -375,8 +376,8 @@ impl Model {
 mod tests {
     use super::*;
 
-    /// The page names the same frames. `UPDATE_GOLDEN=1 cargo test --lib the_page_has_the_packages` writes the
-    /// file anew.
+    /// The page names the same frames. `UPDATE_GOLDEN=1 cargo test --lib the_page_has_the_packages` writes
+    /// the file anew.
     #[test]
     fn the_page_has_the_packages_and_slices_that_are_not_the_apps() {
         let (framework, libraries) = CodeOrigin::known_packages();

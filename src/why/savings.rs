@@ -1,17 +1,18 @@
-//! What a span would take without one of its causes.
+//! The time that a span would take without one of its causes.
 //!
-//! A cause that a span waits for is not always time that can be won: of two jobs that run at once, and for both of which
-//! the thread waits, the shorter one costs nothing. So each wait is asked when its end would have come without the
-//! cause. A wait ends earlier by as much as the span's own thread set off the other thread's work earlier, and by the
-//! cause's own time in the wait. Work that the span's own thread did not set off ends when it ended.
+//! A cause that a span waits for is not always time that can be won: of two jobs that run at once, and for
+//! both of which the thread waits, the shorter one costs nothing. So each wait is asked when its end would
+//! have come without the cause. A wait ends earlier by as much as the span's own thread set off the other
+//! thread's work earlier, and by the cause's own time in the wait. Work that the span's own thread did not
+//! set off ends when it ended.
 
 use super::model::Model;
 use super::walk::OwnWait;
 use crate::clock::Timestamp;
 use crate::ids::Tid;
 
-/// Changes of threads that are looked at for the wake-up that set off a thread's work. What began earlier counts as
-/// work that the span's own thread did not set off.
+/// Changes of threads that are looked at for the wake-up that set off a thread's work. What began earlier
+/// counts as work that the span's own thread did not set off.
 const MAX_CHANGES: usize = 256;
 /// A cause saves less than its time where at least one part in this many of it is lost.
 const NOTED_LOSS: u64 = 20;
@@ -33,12 +34,12 @@ pub(super) struct CauseTime {
     pub intervals: Vec<(Timestamp, Timestamp)>,
 }
 
-/// What the span would be shorter by, without a cause.
+/// The time that a span would be shorter by, without a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Saved {
     pub ns: u64,
-    /// The thread whose work ran beside the cause and ended later, and by how much, ns; `None` where the whole
-    /// time of the cause is saved.
+    /// The thread whose work ran beside the cause and ended later, and by how much, ns; `None` where the
+    /// whole time of the cause is saved.
     pub beside: Option<(Tid, u64)>,
 }
 
@@ -60,7 +61,7 @@ impl CauseTime {
     }
 }
 
-/// What a span from `begin` to `end` would be shorter by, without a cause.
+/// The time that a span from `begin` to `end` would be shorter by, without a cause.
 pub(super) fn saved(waits: &[JoinedWait], cause: &CauseTime, begin: Timestamp, end: Timestamp) -> Saved {
     // How much earlier the span's own thread is: at the begin of each part between two waits.
     let mut earlier: Vec<(Timestamp, u64)> = Vec::with_capacity(waits.len() + 1);
@@ -103,8 +104,8 @@ impl Model {
         waits.iter().map(|wait| JoinedWait { wait: *wait, set_off: set_off(wait) }).collect()
     }
 
-    /// When one of the threads `by` set off what `tid` did up to `until`: the last wake-up of it, or the last one
-    /// of the thread that woke it, and so on. `None` where that was before `begin`, or somebody else did.
+    /// When one of the threads `by` set off what `tid` did up to `until`: the last wake-up of it, or the last
+    /// one of the thread that woke it, and so on. `None` where that was before `begin`, or somebody else did.
     fn set_off(&self, mut tid: Tid, mut until: Timestamp, by: &[Tid], begin: Timestamp) -> Option<Timestamp> {
         let mut left = MAX_CHANGES;
         loop {
@@ -132,7 +133,8 @@ mod tests {
     use super::*;
 
     fn wait(from: u64, to: u64, set_off: Option<u64>) -> JoinedWait {
-        let (from, to) = (Timestamp(from), Timestamp(to));
+        let from = Timestamp(from);
+        let to = Timestamp(to);
         let wait = OwnWait { tid: Tid(1), from, to, waker: Tid(to.0 as i32) };
         JoinedWait { wait, set_off: set_off.map(Timestamp) }
     }
@@ -149,7 +151,8 @@ mod tests {
         (ns, beside.map(|(tid, later)| (tid.0, later)))
     }
 
-    /// The thread starts both jobs at 2 and 3, and waits for the short one up to 50, and then for the long one.
+    /// The thread starts both jobs at 2 and 3, and waits for the short one up to 50, and then for the long
+    /// one.
     #[test]
     fn of_two_jobs_that_run_at_once_the_shorter_one_saves_nothing() {
         let waits = [wait(5, 50, Some(2)), wait(50, 90, Some(3))];

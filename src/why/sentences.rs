@@ -115,7 +115,7 @@ pub(crate) fn lines(explanation: &Explanation, limit: usize) -> Vec<String> {
     lines
 }
 
-/// What the span would take without each of its largest causes.
+/// The span's time without each of its largest causes.
 fn savings_line(explanation: &Explanation) -> Option<String> {
     let one = |(saving, number): (&Saving, &str)| {
         let mut text = format!("without the {number} {}", duration(explanation.duration - saving.saves_ns));

@@ -1,4 +1,5 @@
-//! Slices that lie within each other: those of markers, the calls of methods, and the kernel's searches for memory.
+//! Slices that lie within each other: those of markers, the calls of methods, and the kernel's searches for
+//! memory.
 
 use super::kept_time::KeptTime;
 use super::names::NameId;

@@ -118,7 +118,7 @@ struct ThreadStretch {
     wait: Option<u32>,
 }
 
-/// What a stretch of a thread's time is spent on.
+/// The use of a stretch of a thread's time.
 #[derive(Debug, Clone, Copy)]
 enum Leaf {
     Cause(Cause, SubjectId),
@@ -162,7 +162,8 @@ pub(super) struct CauseWalk<'m> {
 
 impl<'m> CauseWalk<'m> {
     pub fn new(model: &'m Model, new_thread: Option<Tid>) -> CauseWalk<'m> {
-        let (split, code) = (Split::default(), CodeTree::default());
+        let split = Split::default();
+        let code = CodeTree::default();
         CauseWalk { model, new_thread, split, code, stretches: None, todo: Vec::new() }
     }
 
@@ -477,7 +478,8 @@ impl<'m> CauseWalk<'m> {
         });
     }
 
-    /// The thread ran its own code while these slices were open: methods, else samples, else the slices name it.
+    /// The thread ran its own code while these slices were open: methods, else samples, else the slices name
+    /// it.
     fn in_code(&mut self, run: RunAt<'m>, open: &[&'m Slice], from: Timestamp, to: Timestamp) {
         let RunAt { part, thread, .. } = run;
         let model = self.model;

@@ -65,8 +65,8 @@ pub struct WhyArgs {
     /// Write one JSON object (docs/schemas/why.json describes it)
     #[arg(long)]
     json: bool,
-    /// Look for the app's own code in this package alone; can be given several times [default: the package of the
-    /// app's name, else all that is neither Android's nor that of a known library]
+    /// Look for the app's own code in this package alone; can be given several times [default: the package of
+    /// the app's name, else all that is neither Android's nor that of a known library]
     #[arg(long, value_name = "PACKAGE")]
     app_package: Vec<String>,
     /// R8's or ProGuard's mapping.txt: gives obfuscated names back

@@ -12,7 +12,8 @@ const SETTINGS: &str = "com.example.feed.SettingsStore";
 /// Calls of the main thread, which lie within each other or beside each other.
 fn push_calls(builder: &mut TrackBuilder<ModelCollector>, calls: &[Call]) {
     let name = "main".into();
-    let (tid, tgid) = (Some(MAIN), Some(process(MAIN)));
+    let tid = Some(MAIN);
+    let tgid = Some(process(MAIN));
     let thread = MethodThread { index: 0, tid, tgid, name, trace_id: 1, doubt: None, edge_cost_ns: 0 };
     builder.method_thread(&thread).unwrap();
     let mut edges = Vec::new();
