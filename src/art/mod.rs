@@ -10,6 +10,7 @@
 
 mod block_packet;
 mod block_record;
+mod code_origin;
 mod fixed;
 mod key;
 mod mapping;
@@ -20,6 +21,7 @@ pub(crate) use block_packet::{
     BlockPacket, EntriesPacket, PacketForm, always_on_form, end_of_whole_packets, next_block_packet,
 };
 pub(crate) use block_record::{BlockEncoding, BlockRecord, BlockState, CounterTime, next_record};
+pub(crate) use code_origin::{CodeOrigin, is_within};
 pub(crate) use fixed::{FixedRecord, Packet, RecordLayout, next_packet};
 pub(crate) use key::{KeySection, MethodLine, parse_method_line};
 pub use mapping::{MappedMethod, Mapping, MappingError};

@@ -54,6 +54,8 @@ pub struct ConvertRequest<'a> {
     pub critical_paths: bool,
     /// Puts the videos among the inputs into the page, in place of naming their files.
     pub embed_videos: bool,
+    /// The app's packages, for explanations; empty to tell them by the app's name and the known libraries.
+    pub app_packages: &'a [String],
 }
 
 impl<'a> ConvertRequest<'a> {
@@ -71,6 +73,7 @@ impl<'a> ConvertRequest<'a> {
             window: WindowRequest::default(),
             critical_paths: false,
             embed_videos: false,
+            app_packages: &[],
         }
     }
 

@@ -139,6 +139,7 @@ fn read_model(
 ) -> Result<(Model, MergeSummary), ConvertError> {
     let conversion = Conversion::prepare(request)?;
     let mapping = conversion.parse_mapping()?;
+    let app_packages = request.app_packages;
     let read = |has_scout| -> Result<_, ConvertError> {
         let mut tracks = ModelSink::new(question, has_scout);
         let pushed = conversion.push_part(&mut tracks, mapping.as_ref());
@@ -146,7 +147,9 @@ fn read_model(
         let summary = pushed?;
         let collector = std::mem::take(tracks.builder.sink());
         let kept = collector.kept().clone();
-        Ok((collector.into_model(), summary, kept))
+        let mut model = collector.into_model();
+        model.app_packages = app_packages.to_vec();
+        Ok((model, summary, kept))
     };
     let (model, summary, kept) = read(conversion.input_bytes() >= LARGE_INPUTS)?;
     let is_held = model.spans(question).map_or(true, |spans| spans.iter().all(|span| span.is_in(&kept)));

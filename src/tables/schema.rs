@@ -206,7 +206,7 @@ pub static TABLES: &[TableSchema] = &[
     TableSchema { id: TableId::Cause, name: "cause", sorted_by: &["ts_abs"], columns: &[
         TRACE_ID, column("span", Text), nullable("app", Text), nullable("frame_id", Int64), TS, TS_ABS, DUR,
         column("cause", Text), column("path", Text), nullable("subject", Text), column("ns", Int64),
-        column("count", Int64),
+        column("count", Int64), nullable("own", Text),
     ] },
     TableSchema { id: TableId::Sample, name: "sample", sorted_by: &["utid", "ts_abs"], columns: &[
         TRACE_ID, column("utid", Int64), nullable("cpu", Int32), TS, TS_ABS, column("event", Text),

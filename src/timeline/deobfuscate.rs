@@ -108,7 +108,8 @@ impl TimelineAdapter for Deobfuscator<'_> {
         let signature = signature.as_deref().unwrap_or(name.signature);
         match self.mapping.method(&class, name.name, name.signature, None) {
             Some(real) => {
-                let real = MethodName { class: &real.class, name: &real.name, signature, ..*name };
+                let line = real.line.and_then(|line| u32::try_from(line).ok()).or(name.line);
+                let real = MethodName { class: &real.class, name: &real.name, signature, line, ..*name };
                 self.to.method(id, &real)
             }
             None => self.to.method(id, &MethodName { signature, ..*name }),

@@ -234,6 +234,7 @@ impl EdgePusher<'_, '_, '_> {
                 name: if method.declared { &method.name } else { &number },
                 signature: &method.signature,
                 file: &method.file,
+                line: method.line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0),
             },
         )
     }

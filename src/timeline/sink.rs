@@ -46,6 +46,8 @@ pub struct MethodName<'a> {
     pub signature: &'a str,
     /// The source file, or empty.
     pub file: &'a str,
+    /// The line in the source file, where it is known.
+    pub line: Option<u32>,
 }
 
 /// A thread of a method trace, and which of the kernel's threads it is.
@@ -376,7 +378,7 @@ mod tests {
         sink.process(&ProcessInfo { pid: Pid(1), ppid: None, name: None, package: None })?;
         sink.event(&event, &event_type)?;
         sink.lost(Cpu(0), None)?;
-        sink.method(MethodId(0), &MethodName { class: "", name: "", signature: "", file: "" })?;
+        sink.method(MethodId(0), &MethodName { class: "", name: "", signature: "", file: "", line: None })?;
         sink.method_thread(&thread)?;
         sink.edges(0, &[])?;
         sink.sample_set(0, &Arc::default())?;

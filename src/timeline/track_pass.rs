@@ -131,7 +131,7 @@ impl TrackPass {
 fn announce(id: MethodId, name: &[u8], out: &mut dyn TimelineSink) -> io::Result<()> {
     let name = String::from_utf8_lossy(name);
     let (class, name) = name.rsplit_once('.').unwrap_or(("", &name));
-    out.method(id, &MethodName { class, name, signature: "", file: "" })
+    out.method(id, &MethodName { class, name, signature: "", file: "", line: None })
 }
 
 /// The method thread of a track of method calls. Where the kernel's thread is not known, the track's name

@@ -406,8 +406,9 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
         if self.methods.len() <= at {
             self.methods.resize(at + 1, MethodLabel::default());
         }
-        self.methods[at] =
-            MethodLabel { full, signature: name.signature.to_owned(), file: name.file.to_owned() };
+        let signature = name.signature.to_owned();
+        let file = name.file.to_owned();
+        self.methods[at] = MethodLabel { full, signature, file, line: name.line };
         Ok(())
     }
 

@@ -452,6 +452,8 @@ pub(crate) struct MethodLabel {
     pub signature: String,
     /// The source file, or empty.
     pub file: String,
+    /// The line in the source file, where it is known.
+    pub line: Option<u32>,
 }
 
 /// One call of a method.

@@ -71,7 +71,7 @@ pub(crate) fn push_example(sink: &mut dyn TimelineSink, text: &str) -> ReadRepor
 fn push_methods(sink: &mut dyn TimelineSink, text: &str, thread: &MethodThread) -> ReadReport {
     let order = sink.order();
     let report = ftrace_text::read(text.as_bytes(), order, &mut *sink).unwrap();
-    let name = MethodName { class: "a.B", name: "run", signature: "()V", file: "B.java" };
+    let name = MethodName { class: "a.B", name: "run", signature: "()V", file: "B.java", line: None };
     sink.method(MethodId(0), &name).unwrap();
     sink.method_thread(thread).unwrap();
     let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };

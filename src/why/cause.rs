@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::Tid;
+use super::names::NameId;
+use crate::ids::{Cpu, Tid};
 
 /// An occupation of a thread, or a reason of its wait. `docs/why.md` has the rule and the limits of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -118,12 +119,35 @@ impl Cause {
     }
 }
 
+/// The number of a subject's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum SubjectId {
+    None,
+    Name(NameId),
+    /// A thread, by its id.
+    Thread(Tid),
+    /// A thread that had the CPU, by its id and the kernel's priority of it, while another CPU that the ready
+    /// thread may use was idle.
+    Ran {
+        tid: Tid,
+        prio: Option<i16>,
+        idle_cpu: Option<Cpu>,
+    },
+    /// The CPU was idle.
+    IdleCpu,
+    /// One of the fixed texts.
+    Text(&'static str),
+}
+
 /// A thread, and what it did or waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Hop {
+pub(super) struct Hop {
     pub cause: Cause,
     /// The kernel's thread id.
     pub tid: Tid,
+    /// The marker or the function of the kernel that the events name for a wait, where it is followed to
+    /// another thread.
+    pub about: SubjectId,
 }
 
 /// The number of a path in [`Paths`]. The empty path is [`Paths::EMPTY`].
@@ -169,8 +193,9 @@ mod tests {
     #[test]
     fn equal_paths_have_one_number() {
         let mut paths = Paths::default();
-        let lock = Hop { cause: Cause::Lock, tid: Tid(1) };
-        let disk = Hop { cause: Cause::Disk, tid: Tid(2) };
+        let hop = |cause, tid| Hop { cause, tid: Tid(tid), about: SubjectId::None };
+        let lock = hop(Cause::Lock, 1);
+        let disk = hop(Cause::Disk, 2);
         let locked = paths.longer(Paths::EMPTY, lock);
         let read = paths.longer(locked, disk);
         assert_eq!(paths.longer(locked, disk), read);

@@ -1,7 +1,8 @@
 //! Circumstances of the launch of an app: Perfetto's reasons for a slow start
 //! (`metrics/android/startup/slow_start_reasons.sql`), with a size in place of a threshold.
 
-use super::model::{Model, SchedState, Slice};
+use super::model::{Model, SchedState};
+use super::slices::Slice;
 use super::spans::SpanAsked;
 
 use crate::ids::{Pid, Tid};

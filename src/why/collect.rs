@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::code_tree::SampledStackId;
 use super::cpu_speed::CpuSpeeds;
 use super::kept_time::{KeptTime, Moment, Position, joined};
 use super::model::{
-    BlockedReason, CpuChange, CpuHistory, Interrupt, Mark, MarkKind, Model, NameId, SchedState, Syscall,
+    BlockedReason, CpuChange, CpuHistory, Interrupt, Mark, MarkKind, Model, SchedState, Syscall,
     ThreadHistory, Wake,
 };
+use super::names::NameId;
 use super::quotas::Quotas;
 use super::slice_sources::{SliceSource, SliceSources, thread_of};
 use super::syscalls::SyscallTable;
@@ -43,8 +45,8 @@ pub(crate) struct ModelCollector {
     event_kinds: FxHashMap<EventTypeId, CollectedEvent>,
     /// The names of methods, by their numbers.
     methods: FxHashMap<u32, NameId>,
-    /// The names of the functions of samples, by the set and the stack.
-    sampled: FxHashMap<(u32, u32), NameId>,
+    /// The stacks of samples, by the set and the stack.
+    sampled: FxHashMap<(u32, u32), Option<SampledStackId>>,
     /// The last event of each CPU.
     last_on_cpu: FxHashMap<Cpu, LastOnCpu>,
     losses: Vec<Span>,
@@ -459,8 +461,14 @@ impl TrackSink for ModelCollector {
     fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
         self.saw(open.begun);
         let Some(tid) = at.tid.filter(|_| self.keeps_states(1)) else { return Ok(()) };
-        let names = &mut self.model.names;
-        let name = *self.methods.entry(open.method.0).or_insert_with(|| names.number(&method.full));
+        let Model { names, method_files, .. } = &mut self.model;
+        let name = *self.methods.entry(open.method.0).or_insert_with(|| {
+            let name = names.number(&method.full);
+            if !method.file.is_empty() {
+                method_files.insert(name, (names.number(&method.file), method.line));
+            }
+            name
+        });
         let thread = self.thread(tid);
         thread.call_edge_ns = at.edge_cost_ns;
         thread.calls.begin(open.begun, name);
@@ -488,12 +496,18 @@ impl TrackSink for ModelCollector {
         if !is_kept || !self.keeps_states(1) {
             return Ok(());
         }
-        let Some(frame) = tables.own_frame(sample.stack) else { return Ok(()) };
-        let names = &mut self.model.names;
-        let name = *self.sampled.entry((set, sample.stack)).or_insert_with(|| names.number(&frame.name));
+        let Model { names, stacks, .. } = &mut self.model;
+        let known = self.sampled.entry((set, sample.stack));
+        let stack = *known.or_insert_with(|| stacks.add(tables, sample.stack, |name| names.number(name)));
+        let Some((stack, leaf)) = stack.and_then(|stack| Some((stack, stacks.leaf(stack)?))) else {
+            return Ok(());
+        };
         let thread = self.thread(at.tid);
-        let samples = if event.is_off_cpu { &mut thread.off_cpu_samples } else { &mut thread.samples };
-        samples.push((sample.time, name));
+        if event.is_off_cpu {
+            thread.off_cpu_samples.push((sample.time, leaf));
+        } else {
+            thread.samples.push((sample.time, stack));
+        }
         Ok(())
     }
 

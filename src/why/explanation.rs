@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::cause::{Cause, Hop};
+use super::cause::{Cause, Hop, SubjectId};
 use super::circumstances::Circumstance;
+use super::lock_marker::{LockMarker, without_waiters};
 use super::model::Model;
+use super::own_frame::NamedOwnFrame;
+use super::savings::{CauseTime, JoinedWait, Saved, saved};
 use super::shown_frames::ShownFrames;
 use super::spans::SpanAsked;
-use super::walk::{CauseWalk, Share, Split, Stretch, SubjectId};
+use super::walk::{CauseWalk, Share, ShareKey, Split, Stretch};
 use crate::clock::Timestamp;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::LaunchType;
@@ -19,6 +22,8 @@ use crate::text::duration;
 
 /// Causes below this part of all spans, one in 20, are not worth a note.
 const NOTED_SHARE: u64 = 20;
+/// So many of the largest causes have a saving.
+const LARGEST: usize = 3;
 
 /// A thread on the way to a cause, and what it did or waited for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +34,9 @@ pub(crate) struct NamedHop {
     pub thread: String,
     /// The name of its process; empty where it is not known.
     pub process: String,
+    /// The marker around a wait that is followed to the next hop, or the function of the kernel that waited.
+    /// Empty where no event names one.
+    pub about: String,
 }
 
 /// A part of a span that has one cause. The parts of a span share no moment, and their times add up to it.
@@ -46,6 +54,10 @@ pub(crate) struct CausePart {
     pub intervals: Vec<(Timestamp, Timestamp)>,
     /// How many samples tell the subject; 0 where samples do not tell it.
     pub samples: u64,
+    /// The app's code that ran, where the thread ran its own code.
+    pub own: Option<NamedOwnFrame>,
+    /// As [`Share::by_segment`].
+    pub(super) by_segment: Vec<(u32, u64)>,
 }
 
 impl CausePart {
@@ -58,10 +70,59 @@ impl CausePart {
         hops.collect::<Vec<_>>().join(", ")
     }
 
+    /// The events say something about the time.
+    pub fn is_known(&self) -> bool {
+        let cause = self.path.last().map(|hop| hop.cause);
+        !matches!(cause, None | Some(Cause::Unexplained | Cause::NotRecorded))
+    }
+
     /// The name of the cause that the path leads to.
     pub fn cause_name(&self) -> &'static str {
         self.path.last().map_or(Cause::Unexplained, |hop| hop.cause).name()
     }
+}
+
+/// Parts with equal keys are one line.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LineKey<'a> {
+    /// The cause, the thread, its process, and what the events say about the wait.
+    hops: Vec<(Cause, &'a str, &'a str, Cow<'a, str>)>,
+    own: Option<&'a str>,
+    monitor: Option<Cow<'a, str>>,
+}
+
+impl<'a> LineKey<'a> {
+    pub fn of(part: &'a CausePart) -> LineKey<'a> {
+        let hop = |hop: &'a NamedHop| {
+            (hop.cause, hop.thread.as_str(), hop.process.as_str(), without_waiters(&hop.about))
+        };
+        LineKey {
+            hops: part.path.iter().map(hop).collect(),
+            own: part.own.as_ref().map(|own| own.frame.name.as_str()),
+            monitor: LockMarker::parse(&part.subject).map(|_| without_waiters(&part.subject)),
+        }
+    }
+}
+
+/// The time of a span without one of its largest causes: the parts that have one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Saving {
+    pub path: Vec<NamedHop>,
+    /// The app's code that ran.
+    pub own: Option<String>,
+    pub ns: u64,
+    /// The time that the span would be shorter by, ns.
+    pub saves_ns: u64,
+    /// Why that is less than the cause's time.
+    pub beside: Option<Beside>,
+}
+
+/// A thread whose work ran beside a cause, and ended later: the span would have waited for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Beside {
+    pub thread: String,
+    pub tid: Tid,
+    pub ends_later_ns: u64,
 }
 
 /// A span, and why it took as long as it did.
@@ -74,6 +135,8 @@ pub(crate) struct Explanation {
     pub duration: u64,
     /// Largest first.
     pub causes: Vec<CausePart>,
+    /// The span's time without each of the largest causes, the largest first.
+    pub savings: Vec<Saving>,
     /// The circumstances of a launch.
     pub circumstances: Vec<Circumstance>,
     /// The frames of each video of the screen.
@@ -112,10 +175,15 @@ impl Model {
             walk.explain(*tid, from, until);
             from = until;
         }
-        let mut causes = self.parts(walk.take());
-        causes
-            .sort_by(|a, b| (Reverse(a.ns), &a.path, &a.subject).cmp(&(Reverse(b.ns), &b.path, &b.subject)));
+        let split = walk.finish(span.duration());
+        let waits = self.joined_waits(&split.waits, span.begin);
+        let mut causes = self.parts(split);
+        causes.sort_by(|a, b| {
+            (Reverse(a.ns), &a.path, &a.subject, &a.own).cmp(&(Reverse(b.ns), &b.path, &b.subject, &b.own))
+        });
+        let savings = self.savings(&causes, &waits, span);
         Explanation {
+            savings,
             what: span.what.clone(),
             detail: span.detail.clone(),
             begin: span.begin,
@@ -124,6 +192,36 @@ impl Model {
             circumstances: span.launched.map_or(Vec::new(), |(tid, _)| self.circumstances(tid, span)),
             video: Vec::new(),
         }
+    }
+
+    /// The span's time without each of its largest causes.
+    fn savings(&self, causes: &[CausePart], waits: &[JoinedWait], span: &SpanAsked) -> Vec<Saving> {
+        let mut by_key: BTreeMap<LineKey<'_>, (u64, Vec<&CausePart>)> = BTreeMap::new();
+        for part in causes.iter().filter(|part| part.is_known()) {
+            let (ns, parts) = by_key.entry(LineKey::of(part)).or_default();
+            *ns += part.ns;
+            parts.push(part);
+        }
+        let mut largest: Vec<(u64, Vec<&CausePart>)> = by_key.into_values().collect();
+        largest.sort_by_key(|(ns, _)| Reverse(*ns));
+        let saving = |(ns, parts): (u64, Vec<&CausePart>)| {
+            let mut by_segment: BTreeMap<u32, u64> = BTreeMap::new();
+            for (segment, ns) in parts.iter().flat_map(|part| &part.by_segment) {
+                *by_segment.entry(*segment).or_default() += ns;
+            }
+            let mut intervals: Vec<_> =
+                parts.iter().flat_map(|part| part.intervals.iter().copied()).collect();
+            intervals.sort_unstable();
+            let cause = CauseTime { ns, by_segment: by_segment.into_iter().collect(), intervals };
+            let Saved { ns: saves_ns, beside } = saved(waits, &cause, span.begin, span.end);
+            let beside = beside.map(|(tid, ends_later_ns)| {
+                let thread = self.tasks.thread_name(tid).into_owned();
+                Beside { thread, tid, ends_later_ns }
+            });
+            let own = parts[0].own.as_ref().map(|own| own.frame.name.clone());
+            Saving { path: parts[0].path.clone(), own, ns, saves_ns, beside }
+        };
+        largest.into_iter().take(LARGEST).map(saving).collect()
     }
 
     /// The threads whose states are known, by their ids.
@@ -153,18 +251,20 @@ impl Model {
     }
 
     fn parts(&self, split: Split) -> Vec<CausePart> {
-        let Split { paths, shares } = split;
-        let part = |((path, subject), share): (_, Share)| {
+        let Split { paths, shares, .. } = split;
+        let part = |(key, share): (ShareKey, Share)| {
             let mut intervals = share.intervals;
             intervals.sort_unstable();
-            let path = paths.hops(path).into_iter().map(|hop| self.named_hop(hop)).collect();
+            let path = paths.hops(key.path).into_iter().map(|hop| self.named_hop(hop)).collect();
             CausePart {
                 path,
-                subject: self.subject_text(subject).into_owned(),
+                subject: self.subject_text(key.subject).into_owned(),
                 ns: share.ns,
                 count: share.count,
                 intervals,
                 samples: share.samples,
+                own: key.own.map(|own| self.named_own_frame(own)),
+                by_segment: share.by_segment,
             }
         };
         shares.into_iter().map(part).collect()
@@ -176,6 +276,7 @@ impl Model {
             tid: hop.tid,
             thread: self.tasks.thread_name(hop.tid).into_owned(),
             process: self.process_name(hop.tid),
+            about: self.subject_text(hop.about).into_owned(),
         }
     }
 
@@ -255,11 +356,12 @@ impl Model {
 
 /// Several spans together: the times of equal causes are added.
 pub(crate) fn sum(explanations: &[Explanation]) -> Vec<CausePart> {
-    type PathAndSubject = (Vec<(Cause, String, String)>, String);
+    type PathAndSubject = (Vec<(Cause, String, String, String)>, String, Option<NamedOwnFrame>);
     let mut parts: BTreeMap<PathAndSubject, CausePart> = BTreeMap::new();
     for part in explanations.iter().flat_map(|explanation| &explanation.causes) {
-        let hops = part.path.iter().map(|hop| (hop.cause, hop.thread.clone(), hop.process.clone()));
-        let key = (hops.collect(), part.subject.clone());
+        let hops = part.path.iter();
+        let hops = hops.map(|hop| (hop.cause, hop.thread.clone(), hop.process.clone(), hop.about.clone()));
+        let key = (hops.collect(), part.subject.clone(), part.own.clone());
         match parts.get_mut(&key) {
             Some(sum) => {
                 sum.ns += part.ns;
@@ -283,9 +385,21 @@ pub(crate) struct ExplanationJson<'a> {
     begin_ns: Timestamp,
     duration_ns: u64,
     causes: Vec<CauseJson<'a>>,
+    savings: Vec<SavingJson<'a>>,
     circumstances: &'a [Circumstance],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     video: &'a [ShownFrames],
+}
+
+/// The span's time without a cause.
+#[derive(Debug, Serialize)]
+struct SavingJson<'a> {
+    path: Vec<HopJson<'a>>,
+    own: Option<&'a str>,
+    ns: u64,
+    saves_ns: u64,
+    without_ns: u64,
+    beside: Option<&'a Beside>,
 }
 
 #[derive(Debug, Serialize)]
@@ -295,6 +409,10 @@ struct CauseJson<'a> {
     ns: u64,
     share: f64,
     count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own: Option<&'a NamedOwnFrame>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<LockMarker<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<u64>,
     intervals: &'a [(Timestamp, Timestamp)],
@@ -306,6 +424,10 @@ struct HopJson<'a> {
     thread: &'a str,
     tid: Tid,
     process: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<LockMarker<'a>>,
 }
 
 impl<'a> ExplanationJson<'a> {
@@ -316,6 +438,8 @@ impl<'a> ExplanationJson<'a> {
             thread: &hop.thread,
             tid: hop.tid,
             process: named(&hop.process),
+            about: named(&hop.about),
+            lock: LockMarker::parse(&hop.about),
         };
         let share =
             |ns: u64| if explanation.duration == 0 { 0.0 } else { ns as f64 / explanation.duration as f64 };
@@ -325,10 +449,21 @@ impl<'a> ExplanationJson<'a> {
             ns: part.ns,
             share: share(part.ns),
             count: part.count,
+            own: part.own.as_ref(),
+            lock: LockMarker::parse(&part.subject),
             samples: Some(part.samples).filter(|samples| *samples > 0),
             intervals: &part.intervals,
         };
+        let saving = |saving: &'a Saving| SavingJson {
+            path: saving.path.iter().map(hop).collect(),
+            own: saving.own.as_deref(),
+            ns: saving.ns,
+            saves_ns: saving.saves_ns,
+            without_ns: explanation.duration - saving.saves_ns,
+            beside: saving.beside.as_ref(),
+        };
         ExplanationJson {
+            savings: explanation.savings.iter().map(saving).collect(),
             what: &explanation.what,
             begin_ns: explanation.begin,
             duration_ns: explanation.duration,

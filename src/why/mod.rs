@@ -6,15 +6,23 @@
 
 mod cause;
 mod circumstances;
+mod code_tree;
 mod collect;
 mod cpu_speed;
 mod explanation;
+mod headline;
 mod kept_time;
+mod lock_marker;
 mod model;
+mod names;
+mod own_code_words;
+mod own_frame;
 mod quotas;
+mod savings;
 mod sentences;
 mod shown_frames;
 mod slice_sources;
+mod slices;
 mod spans;
 mod syscalls;
 #[cfg(test)]

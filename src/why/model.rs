@@ -8,55 +8,17 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::code_tree::{SampledStackId, SampledStacks};
 use super::cpu_speed::CpuSpeeds;
-use super::kept_time::KeptTime;
+use super::names::{NameId, Names};
 use super::quotas::Quotas;
+use super::slices::{Slice, Slices};
 use crate::clock::Timestamp;
 use crate::ftrace::task_state::TaskState;
 use crate::ids::{Cpu, Tid};
 use crate::measure::Measured;
 use crate::trace_dat::{EventCost, MachineFacts};
 use crate::tracks::Tasks;
-
-/// The number of a name in [`Names`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct NameId(u32);
-
-/// Texts that occur often, each kept once.
-#[derive(Debug, Default)]
-pub(super) struct Names {
-    texts: Vec<Box<str>>,
-    numbers: FxHashMap<Box<str>, NameId>,
-}
-
-impl Names {
-    /// The number of a text; bytes that are not UTF-8 are replaced.
-    pub fn number_of_bytes(&mut self, bytes: &[u8]) -> NameId {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => self.number(text),
-            Err(_) => self.number(&String::from_utf8_lossy(bytes)),
-        }
-    }
-
-    pub fn number(&mut self, text: &str) -> NameId {
-        if let Some(number) = self.numbers.get(text) {
-            return *number;
-        }
-        let number = NameId(self.texts.len() as u32);
-        self.texts.push(text.into());
-        self.numbers.insert(text.into(), number);
-        number
-    }
-
-    /// The number of a text that is kept.
-    pub fn find(&self, text: &str) -> Option<NameId> {
-        self.numbers.get(text).copied()
-    }
-
-    pub fn text(&self, name: NameId) -> &str {
-        self.texts.get(name.0 as usize).map_or("", |text| text)
-    }
-}
 
 /// A state of a thread, as the scheduler has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +111,7 @@ const LAST_CHANGES: usize = 4;
 /// So many are forgotten together.
 const MANY: usize = 64;
 
-/// The number of nothing, in [`StateChange`] and [`Slice`].
+/// The number of nothing, in [`StateChange`].
 const NONE: u32 = u32::MAX;
 
 /// The reason of an uninterruptible wait, by `sched_blocked_reason`.
@@ -158,93 +120,6 @@ pub(super) struct BlockedReason {
     /// The function of the kernel that waited.
     pub function: NameId,
     pub is_io: bool,
-}
-
-/// A slice or a call of a method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Slice {
-    pub start: Timestamp,
-    /// [`Timestamp::MAX`] while the slice is open.
-    pub end: Timestamp,
-    pub name: NameId,
-    /// The number of the slice around this one.
-    parent: u32,
-}
-
-/// The slices of one thread, in the order of their begins.
-#[derive(Debug, Default)]
-pub(super) struct Slices {
-    pub list: Vec<Slice>,
-    open: Vec<u32>,
-}
-
-impl Slice {
-    /// A slice that lies in no other one.
-    pub fn alone(start: Timestamp, end: Timestamp, name: NameId) -> Slice {
-        Slice { start, end, name, parent: NONE }
-    }
-}
-
-impl Slices {
-    pub fn begin(&mut self, start: Timestamp, name: NameId) {
-        let parent = self.open.last().copied().unwrap_or(NONE);
-        self.open.push(self.list.len() as u32);
-        self.list.push(Slice { start, end: Timestamp::MAX, name, parent });
-    }
-
-    /// Ends the innermost open slice. It is forgotten where nothing of it is in `kept`: whoever was within it
-    /// is then forgotten already.
-    pub fn end(&mut self, end: Timestamp, kept: &KeptTime) {
-        let Some(at) = self.open.pop() else { return };
-        let is_last = at as usize + 1 == self.list.len();
-        let Some(slice) = self.list.get_mut(at as usize) else { return };
-        slice.end = end;
-        if is_last && !kept.overlaps(slice.start, end) {
-            self.list.pop();
-        }
-    }
-
-    /// The innermost slice that is open at `ts`.
-    pub fn innermost(&self, ts: Timestamp) -> Option<&Slice> {
-        let at = self.list.partition_point(|slice| slice.start <= ts).checked_sub(1)?;
-        let slice = &self.list[at];
-        self.outwards(slice).find(|slice| slice.end > ts)
-    }
-
-    /// The slice, the one around it, and so on.
-    pub fn outwards<'s>(&'s self, slice: &'s Slice) -> impl Iterator<Item = &'s Slice> {
-        std::iter::successors(Some(slice), |slice| self.list.get(slice.parent as usize))
-    }
-
-    /// Calls `with` for each part of `from..to` in which one slice is the innermost, or none.
-    pub fn parts(
-        &self,
-        from: Timestamp,
-        to: Timestamp,
-        mut with: impl FnMut(Timestamp, Timestamp, Option<&Slice>),
-    ) {
-        let mut open: Vec<&Slice> =
-            self.innermost(from).map(|slice| self.outwards(slice).collect()).unwrap_or_default();
-        open.reverse();
-        let mut at = from;
-        let mut next = self.list.partition_point(|slice| slice.start <= from);
-        while at < to {
-            while open.last().is_some_and(|slice| slice.end <= at) {
-                open.pop();
-            }
-            while let Some(slice) = self.list.get(next).filter(|slice| slice.start <= at) {
-                next += 1;
-                if slice.end > at {
-                    open.push(slice);
-                }
-            }
-            let ends = open.last().map_or(Timestamp::MAX, |slice| slice.end);
-            let begins = self.list.get(next).map_or(Timestamp::MAX, |slice| slice.start);
-            let until = to.min(ends).min(begins);
-            with(at, until, open.last().copied());
-            at = until;
-        }
-    }
 }
 
 /// Something that a thread did, which tells for what it waits afterwards.
@@ -292,9 +167,9 @@ pub(super) struct ThreadHistory {
     /// Slices of other tracks, and of the main thread those of its process.
     pub other_slices: Vec<Slice>,
     pub calls: Slices,
-    /// The samples of the running thread, in order of time: when, and the function that ran.
-    pub samples: Vec<(Timestamp, NameId)>,
-    /// The same where the thread stopped running.
+    /// The samples of the running thread, in order of time: when, and the stack.
+    pub samples: Vec<(Timestamp, SampledStackId)>,
+    /// The same where the thread stopped running: when, and the function that ran.
     pub off_cpu_samples: Vec<(Timestamp, NameId)>,
     /// The least that each begin and end of a call took because it was recorded, ns.
     pub call_edge_ns: u64,
@@ -323,15 +198,15 @@ impl ThreadHistory {
         &self,
         from: Timestamp,
         to: Timestamp,
-        mut with: impl FnMut(Timestamp, Timestamp, Option<NameId>),
+        mut with: impl FnMut(Timestamp, Timestamp, Option<SampledStackId>),
     ) {
         let first = self.samples.partition_point(|(ts, _)| *ts < from);
         let samples = &self.samples[first..];
         let samples = &samples[..samples.partition_point(|(ts, _)| *ts < to)];
         let mut at = from;
-        for (number, (ts, name)) in samples.iter().enumerate() {
+        for (number, (ts, stack)) in samples.iter().enumerate() {
             let end = samples.get(number + 1).map_or(to, |(next, _)| ts.midpoint(*next));
-            with(at, end, Some(*name));
+            with(at, end, Some(*stack));
             at = end;
         }
         if samples.is_empty() {
@@ -542,6 +417,12 @@ pub(crate) struct Model {
     pub(super) threads: FxHashMap<Tid, ThreadHistory>,
     pub(super) cpus: BTreeMap<Cpu, CpuHistory>,
     pub(super) reasons: Vec<BlockedReason>,
+    /// The stacks of samples.
+    pub(super) stacks: SampledStacks,
+    /// The source file of each method whose trace states it, and the line in it.
+    pub(super) method_files: FxHashMap<NameId, (NameId, Option<u32>)>,
+    /// The app's packages that the user has named.
+    pub(crate) app_packages: Vec<String>,
     pub(super) speeds: CpuSpeeds,
     /// Where events of a CPU are missing; in order, without overlaps.
     pub(super) losses: Vec<(Timestamp, Timestamp)>,

@@ -4,13 +4,16 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::cause::Cause;
-use super::explanation::{CausePart, Explanation, NamedHop, sum};
+use super::explanation::{CausePart, Explanation, LineKey, NamedHop, Saving, sum};
+use super::headline::headline;
+use super::lock_marker::LockMarker;
+use super::own_code_words::OwnCode;
 use crate::text::duration;
 
 /// Subjects that a line names.
 const SUBJECTS: usize = 3;
 
-/// A line about one cause: all parts of one path.
+/// A line about one cause: all parts of one path, of one own frame and of one monitor.
 struct Line<'a> {
     path: &'a [NamedHop],
     ns: u64,
@@ -19,6 +22,8 @@ struct Line<'a> {
     subjects: Vec<(&'a str, u64)>,
     /// By subject: the samples that tell it, the most first.
     sampled: Vec<(&'a str, u64)>,
+    /// The app's code that ran.
+    own: Option<OwnCode<'a>>,
 }
 
 impl Line<'_> {
@@ -36,11 +41,39 @@ impl Line<'_> {
                 format!("\"{}\"", next.thread)
             };
             let which = if text.is_empty() { "" } else { ", which " };
-            text.push_str(&format!("{which}{} {name}{of}", waited_for(hop.cause)));
+            text.push_str(which);
+            match LockMarker::parse(&hop.about) {
+                Some(marker) => {
+                    let waker = Some(next.thread.as_str()).filter(|name| !name.is_empty());
+                    text.push_str(&marker.sentence(waker));
+                }
+                None => {
+                    let about =
+                        if hop.about.is_empty() { String::new() } else { format!(" ({})", hop.about) };
+                    text.push_str(&format!("{} {name}{of}{about}", waited_for(hop.cause)));
+                }
+            }
         }
         let which = if text.is_empty() { "" } else { ", which " };
         let cause = self.path.last().map_or(Cause::Unexplained, |hop| hop.cause);
-        text.push_str(&format!("{which}{}", words(cause)));
+        text.push_str(which);
+        let lock = self.subjects.first().filter(|_| cause == Cause::Lock);
+        match lock.and_then(|(name, _)| LockMarker::parse(name)) {
+            Some(marker) => text.push_str(&marker.sentence(None)),
+            None => text.push_str(&format!("{}{}", words(cause), self.about())),
+        }
+        // Pieces of own code are calls of many methods: their number says nothing.
+        if self.count > 1 && self.own.is_none() {
+            text.push_str(&format!(" ({} times)", self.count));
+        }
+        text
+    }
+
+    /// The subjects of the cause, behind its words.
+    fn about(&self) -> String {
+        if let Some(own) = &self.own {
+            return own.text();
+        }
         let all: u64 = self.sampled.iter().map(|(_, samples)| samples).sum();
         let subjects: Vec<String> = match &self.subjects[..] {
             _ if all > 0 => {
@@ -58,13 +91,7 @@ impl Line<'_> {
                 named.take(SUBJECTS).map(|(name, ns)| format!("{name} {}", duration(*ns))).collect()
             }
         };
-        if !subjects.is_empty() {
-            text.push_str(&format!(": {}", subjects.join(", ")));
-        }
-        if self.count > 1 {
-            text.push_str(&format!(" ({} times)", self.count));
-        }
-        text
+        if subjects.is_empty() { String::new() } else { format!(": {}", subjects.join(", ")) }
     }
 }
 
@@ -73,7 +100,9 @@ pub(crate) fn lines(explanation: &Explanation, limit: usize) -> Vec<String> {
     let detail =
         if explanation.detail.is_empty() { String::new() } else { format!(" ({})", explanation.detail) };
     let mut lines = vec![format!("{}: {}{detail}", explanation.what, duration(explanation.duration))];
+    lines.extend(headline(&explanation.causes, explanation.duration));
     lines.extend(cause_lines(&explanation.causes, explanation.duration, limit));
+    lines.extend(savings_line(explanation));
     let also = explanation
         .circumstances
         .iter()
@@ -84,6 +113,26 @@ pub(crate) fn lines(explanation: &Explanation, limit: usize) -> Vec<String> {
     }
     lines.extend(explanation.video.iter().map(ToString::to_string));
     lines
+}
+
+/// The span's time without each of its largest causes.
+fn savings_line(explanation: &Explanation) -> Option<String> {
+    let one = |(saving, number): (&Saving, &str)| {
+        let mut text = format!("without the {number} {}", duration(explanation.duration - saving.saves_ns));
+        if let Some(beside) = &saving.beside {
+            let name = if beside.thread.is_empty() { "another thread" } else { &beside.thread };
+            let won = match saving.saves_ns {
+                0 => "nothing".to_owned(),
+                ns => duration(ns),
+            };
+            let later = duration(beside.ends_later_ns);
+            text.push_str(&format!(" ({won} is won: \"{name}\" ran beside it, and ended {later} later)"));
+        }
+        text
+    };
+    let texts: Vec<String> =
+        explanation.savings.iter().zip(["first cause", "second", "third"]).map(one).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 /// The lines of several spans of one kind: their causes together, and the longest spans.
@@ -101,7 +150,9 @@ pub(crate) fn lines_of_several(explanations: &[Explanation], limit: usize) -> Ve
         duration(total),
         durations.unwrap_or_default()
     )];
-    lines.extend(cause_lines(&sum(explanations), total, limit));
+    let causes = sum(explanations);
+    lines.extend(headline(&causes, total));
+    lines.extend(cause_lines(&causes, total, limit));
     lines.push("the longest:".to_owned());
     for one in longest.iter().take(SUBJECTS) {
         let largest = cause_lines(&one.causes, one.duration, 1).into_iter().next().unwrap_or_default();
@@ -114,21 +165,24 @@ pub(crate) fn lines_of_several(explanations: &[Explanation], limit: usize) -> Ve
 /// The causes of several spans together; `None` without spans.
 pub(crate) fn summed_lines(explanations: &[Explanation], limit: usize) -> Option<Vec<String>> {
     let total: u64 = explanations.iter().map(|one| one.duration).sum();
-    (!explanations.is_empty()).then(|| cause_lines(&sum(explanations), total, limit))
+    let lines = || {
+        let causes = sum(explanations);
+        headline(&causes, total).into_iter().chain(cause_lines(&causes, total, limit)).collect()
+    };
+    (!explanations.is_empty()).then(lines)
 }
 
 /// A line for each of the largest causes, one for the rest, and one for what is unexplained or not recorded.
 fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String> {
-    let mut by_path: BTreeMap<Vec<(Cause, &str, &str)>, Line<'_>> = BTreeMap::new();
+    let mut by_key: BTreeMap<LineKey<'_>, Line<'_>> = BTreeMap::new();
     for part in causes {
-        let key =
-            part.path.iter().map(|hop| (hop.cause, hop.thread.as_str(), hop.process.as_str())).collect();
-        let line = by_path.entry(key).or_insert_with(|| Line {
+        let line = by_key.entry(LineKey::of(part)).or_insert_with(|| Line {
             path: &part.path,
             ns: 0,
             count: 0,
             subjects: Vec::new(),
             sampled: Vec::new(),
+            own: part.own.as_ref().map(OwnCode::new),
         });
         line.ns += part.ns;
         line.count += part.count;
@@ -136,8 +190,11 @@ fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String>
         if part.samples > 0 {
             line.sampled.push((&part.subject, part.samples));
         }
+        if let (Some(code), Some(own)) = (&mut line.own, &part.own) {
+            code.add(own, &part.subject, part.ns, part.samples);
+        }
     }
-    let mut all: Vec<Line<'_>> = by_path.into_values().collect();
+    let mut all: Vec<Line<'_>> = by_key.into_values().collect();
     for line in &mut all {
         line.subjects.sort_by_key(|(_, ns)| Reverse(*ns));
         line.sampled.sort_by_key(|(_, samples)| Reverse(*samples));

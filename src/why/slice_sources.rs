@@ -4,7 +4,9 @@
 use rustc_hash::FxHashMap;
 
 use super::kept_time::KeptTime;
-use super::model::{NameId, Slice, ThreadHistory};
+use super::model::ThreadHistory;
+use super::names::NameId;
+use super::slices::Slice;
 use crate::clock::Timestamp;
 use crate::formats::{TrackId, TrackOwner};
 use crate::ids::Tid;

@@ -1,7 +1,8 @@
 //! The spans that can be asked about: launches, frames, slices, calls of methods, and stretches of a thread.
 
 use super::kept_time::KeptTime;
-use super::model::{Model, Slice, ThreadHistory};
+use super::model::{Model, ThreadHistory};
+use super::slices::Slice;
 use crate::clock::Timestamp;
 use crate::ids::Tid;
 use crate::measure::{Frame, Launch, LaunchType, Measured, late_frames};

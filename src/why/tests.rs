@@ -1,5 +1,7 @@
 //! Causes of constructed timelines, of which everything is known.
 
+mod own_code;
+
 use super::kept_time::KeptTime;
 use super::model::Model;
 use super::quotas::Quotas;
@@ -91,6 +93,11 @@ impl Lines {
     }
 
     fn model_of(&mut self, kept: KeptTime) -> Model {
+        self.model_with(kept, |_| {})
+    }
+
+    /// The model of the lines, and of what `more` adds.
+    fn model_with(&mut self, kept: KeptTime, more: impl FnOnce(&mut TrackBuilder<ModelCollector>)) -> Model {
         self.0.sort_by_key(|(us, _)| *us);
         let text: String = self.0.iter().map(|(_, line)| line.as_str()).collect();
         let mut builder = TrackBuilder::new(ModelCollector::default());
@@ -98,6 +105,7 @@ impl Lines {
         let text = format!("# tracer: nop\n#\n{text}");
         let report = ftrace_text::read(text.as_bytes(), Order::Time, &mut builder).unwrap();
         assert_eq!(report.damage, [], "{text}");
+        more(&mut builder);
         let summary = crate::timeline::MergeSummary::new(crate::clock::Clock::Boottime, Vec::new(), report);
         crate::timeline::TimelineSink::finish(&mut builder, &summary).unwrap();
         std::mem::take(builder.sink()).into_model()

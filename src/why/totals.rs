@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::model::{Model, NameId, SchedState, ThreadHistory};
+use super::model::{Model, SchedState, ThreadHistory};
+use super::names::NameId;
 use super::spans::NothingAsked;
 use crate::clock::Timestamp;
 use crate::ids::Tid;

@@ -352,7 +352,7 @@ fn cause_by_begin(table: &[(Cause, &[&str])], name: &str) -> Option<Cause> {
 }
 
 /// The cause that a marker around a wait tells.
-fn waiting_marker(name: &str) -> Option<Cause> {
+pub(super) fn waiting_marker(name: &str) -> Option<Cause> {
     let is_binder = name == "binder transaction" || name.ends_with("::client");
     cause_by_begin(WAITING_MARKERS, name).or_else(|| is_binder.then_some(Cause::Binder))
 }

@@ -4,11 +4,14 @@
 //! that thread did meanwhile, clipped to the wait, through any number of threads. So each nanosecond of a
 //! span belongs to exactly one cause.
 
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 
-use super::cause::{Cause, Hop, PathId, Paths};
-use super::model::{CpuChange, Model, NameId, SchedState, ThreadHistory};
-use super::waits::{Subject, WaitAt, is_kernel_worker, is_tracer, running_marker};
+use super::cause::{Cause, Hop, PathId, Paths, SubjectId};
+use super::code_tree::{CodeNode, CodeTree, NodeId};
+use super::model::{CpuChange, Model, SchedState, ThreadHistory};
+use super::own_frame::{OwnFrame, own_frames};
+use super::slices::Slice;
+use super::waits::{Subject, WaitAt, is_kernel_worker, is_tracer, running_marker, waiting_marker};
 
 use crate::clock::Timestamp;
 use crate::ids::{Cpu, Tid};
@@ -26,26 +29,6 @@ const PLACEMENT_NS: u64 = 500_000;
 /// The most intervals that are kept of one cause.
 const MAX_INTERVALS: usize = 1000;
 
-/// The number of a subject's text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum SubjectId {
-    None,
-    Name(NameId),
-    /// A thread, by its id.
-    Thread(Tid),
-    /// A thread that had the CPU, by its id and the kernel's priority of it, while another CPU that the ready
-    /// thread may use was idle.
-    Ran {
-        tid: Tid,
-        prio: Option<i16>,
-        idle_cpu: Option<Cpu>,
-    },
-    /// The CPU was idle.
-    IdleCpu,
-    /// One of the fixed texts.
-    Text(&'static str),
-}
-
 /// The time that belongs to one cause.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Share {
@@ -56,20 +39,48 @@ pub(super) struct Share {
     pub intervals: Vec<(Timestamp, Timestamp)>,
     /// Samples that tell the subject.
     pub samples: u64,
+    /// By the number of a segment of the span, the time in it, ns: 2n is the time before the n-th wait of the
+    /// span's own thread that leads to another thread, 2n+1 the time in this wait.
+    pub by_segment: Vec<(u32, u64)>,
     last_end: Timestamp,
+}
+
+/// The cause that a [`Share`] belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ShareKey {
+    pub path: PathId,
+    /// The app's code that ran.
+    pub own: Option<OwnFrame>,
+    pub subject: SubjectId,
+}
+
+/// A wait of the span's own thread that leads to another thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OwnWait {
+    pub tid: Tid,
+    pub from: Timestamp,
+    pub to: Timestamp,
+    /// The thread that ended it.
+    pub waker: Tid,
 }
 
 /// The causes of one span, or of several.
 #[derive(Debug, Default)]
 pub(super) struct Split {
     pub paths: Paths,
-    pub shares: BTreeMap<(PathId, SubjectId), Share>,
+    pub shares: FxHashMap<ShareKey, Share>,
+    /// In the order of time.
+    pub waits: Vec<OwnWait>,
 }
 
 impl Split {
-    fn add(&mut self, path: PathId, subject: SubjectId, start: Timestamp, end: Timestamp) {
-        let share = self.shares.entry((path, subject)).or_default();
+    fn add(&mut self, key: ShareKey, segment: u32, start: Timestamp, end: Timestamp) {
+        let share = self.shares.entry(key).or_default();
         share.ns += end - start;
+        match share.by_segment.last_mut() {
+            Some((last, ns)) if *last == segment => *ns += end - start,
+            _ => share.by_segment.push((segment, end - start)),
+        }
         if share.count > 0 && share.last_end == start {
             if let Some(last) = share.intervals.last_mut().filter(|last| last.1 == start) {
                 last.1 = end;
@@ -103,6 +114,16 @@ struct ThreadStretch {
     to: Timestamp,
     path: PathId,
     hops: usize,
+    /// The number of the wait of the span's own thread in which the part lies.
+    wait: Option<u32>,
+}
+
+/// The use of a stretch of a thread's time.
+#[derive(Debug, Clone, Copy)]
+enum Leaf {
+    Cause(Cause, SubjectId),
+    /// The thread ran its own code, in this node of the tree of code.
+    Code(NodeId),
 }
 
 /// A thread that ran on a CPU, and the part of its time that is being split.
@@ -130,6 +151,8 @@ pub(super) struct CauseWalk<'m> {
     /// A thread that came to be in the span.
     new_thread: Option<Tid>,
     split: Split,
+    /// The code that ran: its own frames are known only when all of it is there.
+    code: CodeTree<'m>,
     /// The stretches of one thread, where nothing is followed to other threads.
     stretches: Option<Vec<Stretch>>,
     /// The parts that are still to be split. This is a list and no recursion, because a hostile trace could
@@ -139,7 +162,9 @@ pub(super) struct CauseWalk<'m> {
 
 impl<'m> CauseWalk<'m> {
     pub fn new(model: &'m Model, new_thread: Option<Tid>) -> CauseWalk<'m> {
-        CauseWalk { model, new_thread, split: Split::default(), stretches: None, todo: Vec::new() }
+        let split = Split::default();
+        let code = CodeTree::default();
+        CauseWalk { model, new_thread, split, code, stretches: None, todo: Vec::new() }
     }
 
     /// The stretches of a thread from `from` to `to`, in the order of time. Threads for which it waited are
@@ -159,14 +184,33 @@ impl<'m> CauseWalk<'m> {
         found
     }
 
-    /// The causes of what was split so far.
-    pub fn take(&mut self) -> Split {
-        std::mem::take(&mut self.split)
+    /// The causes of a span of this length, ns, when all of it is split.
+    pub fn finish(mut self, span_ns: u64) -> Split {
+        self.add_code(span_ns);
+        self.split
+    }
+
+    /// Adds the code that ran, with its own frames.
+    fn add_code(&mut self, span_ns: u64) {
+        let Self { model, code, split, .. } = self;
+        let packages = model.packages_by_path(code, &split.paths);
+        let own = own_frames(code, &model.names, &packages, span_ns);
+        let key = |node: NodeId| {
+            let CodeNode { path, frame, .. } = code.nodes[node.index()];
+            let subject = frame.map_or(SubjectId::None, |frame| SubjectId::Name(frame.name));
+            ShareKey { path, own: own[node.index()], subject }
+        };
+        for stretch in &code.stretches {
+            split.add(key(stretch.node), stretch.segment, stretch.start, stretch.end);
+        }
+        for (at, node) in code.nodes.iter().enumerate().filter(|(_, node)| node.samples > 0) {
+            split.shares.entry(key(NodeId::new(at))).or_default().samples += node.samples;
+        }
     }
 
     /// Splits the time of a thread from `from` to `to`.
     pub fn explain(&mut self, tid: Tid, from: Timestamp, to: Timestamp) {
-        self.todo.push(ThreadStretch { tid, from, to, path: Paths::EMPTY, hops: 0 });
+        self.todo.push(ThreadStretch { tid, from, to, path: Paths::EMPTY, hops: 0, wait: None });
         while let Some(part) = self.todo.pop() {
             self.explain_part(part);
         }
@@ -245,7 +289,8 @@ impl<'m> CauseWalk<'m> {
             Some(wake) if !self.model.is_device(&wake) => {
                 let cause =
                     if wake.is_new { Cause::Start } else { self.model.woken_by(wake.waker, part.tid) };
-                self.follow(part, cause, wake.waker, part.from, end);
+                let hop = Hop { cause, tid: part.tid, about: SubjectId::None };
+                self.follow(part, hop, wake.waker, part.from, end);
             }
             Some(_) => self.leaf(part, Cause::Idle, SubjectId::None, part.from, end),
             None if self.new_thread == Some(part.tid) => {
@@ -260,8 +305,7 @@ impl<'m> CauseWalk<'m> {
     }
 
     /// Goes on with what `waker` did from `from` to `to`, for which the part's thread waited.
-    fn follow(&mut self, part: ThreadStretch, cause: Cause, waker: Tid, from: Timestamp, to: Timestamp) {
-        let hop = Hop { cause, tid: part.tid };
+    fn follow(&mut self, part: ThreadStretch, hop: Hop, waker: Tid, from: Timestamp, to: Timestamp) {
         if part.hops >= MAX_HOPS {
             return self.leaf(
                 part,
@@ -274,20 +318,28 @@ impl<'m> CauseWalk<'m> {
         if from < to
             && let Some(stretches) = &mut self.stretches
         {
-            let subject = SubjectId::None;
+            let Hop { cause, about: subject, .. } = hop;
             return push_stretch(
                 stretches,
                 Stretch { start: from, end: to, cause, subject, follow: Some(waker) },
             );
         }
         let path = self.split.paths.longer(part.path, hop);
-        self.todo.push(ThreadStretch { tid: waker, from, to, path, hops: part.hops + 1 });
+        let next = self.split.waits.len() as u32;
+        if part.wait.is_none() && from < to {
+            self.split.waits.push(OwnWait { tid: part.tid, from, to, waker });
+        }
+        let wait = part.wait.or(Some(next));
+        self.todo.push(ThreadStretch { tid: waker, from, to, path, hops: part.hops + 1, wait });
     }
 
     fn waiting(&mut self, part: ThreadStretch, at: &WaitAt<'m>, from: Timestamp, to: Timestamp) {
         let wait = self.model.wait(at);
         match wait.follow {
-            Some(waker) => self.follow(part, wait.cause, waker, from, to),
+            Some(waker) => {
+                let about = self.subject(wait.subject);
+                self.follow(part, Hop { cause: wait.cause, tid: part.tid, about }, waker, from, to);
+            }
             None => {
                 // Where nothing names the subject itself, the code that began to wait does.
                 let is_open = matches!(wait.subject, Subject::None | Subject::Fixed(_));
@@ -399,7 +451,7 @@ impl<'m> CauseWalk<'m> {
             return self.leaf(part, Cause::Tracing, SubjectId::Thread(part.tid), from, to);
         }
         thread.reclaims.parts(from, to, |begin, end, reclaim| match reclaim {
-            Some(_) => self.on_cpu(run, Cause::Reclaim, SubjectId::None, begin, end),
+            Some(_) => self.on_cpu(run, Leaf::Cause(Cause::Reclaim, SubjectId::None), begin, end),
             None => self.in_slices(run, begin, end),
         });
     }
@@ -408,45 +460,64 @@ impl<'m> CauseWalk<'m> {
         let RunAt { part, thread, .. } = run;
         let model = self.model;
         let marker_ns = model.costs().marker_ns;
-        thread.slices.parts(from, to, |begin, end, slice| {
+        thread.slices.stacks(from, to, |begin, end, open| {
             // A slice begins or ends with a marker, which the thread wrote just before.
             let cost = if end < to { marker_ns.min(end - begin) } else { 0 };
             self.leaf(part, Cause::Tracing, SubjectId::Text(MARKERS), end - cost, end);
             let end = end - cost;
-            let around = slice.into_iter().flat_map(|slice| thread.slices.outwards(slice));
-            let found = around.map(|slice| (slice.name, running_marker(model.names.text(slice.name))));
+            let found =
+                open.iter().rev().map(|slice| (slice.name, running_marker(model.names.text(slice.name))));
             let marked = found.into_iter().find_map(|(name, cause)| cause.map(|cause| (cause, name)));
             if let Some((cause, name)) = marked {
-                return self.on_cpu(run, cause, SubjectId::Name(name), begin, end);
+                return self.on_cpu(run, Leaf::Cause(cause, SubjectId::Name(name)), begin, end);
             }
             if self.stretches.is_some() {
-                return self.on_cpu(run, Cause::Running, SubjectId::None, begin, end);
+                return self.on_cpu(run, Leaf::Cause(Cause::Running, SubjectId::None), begin, end);
             }
-            let in_slice = slice.map_or(SubjectId::None, |slice| SubjectId::Name(slice.name));
-            if thread.calls.list.is_empty() {
-                return thread.sampled_parts(begin, end, |begin, end, sampled| {
-                    let subject = sampled.map_or(in_slice, SubjectId::Name);
-                    self.on_cpu(run, Cause::Running, subject, begin, end);
-                    if sampled.is_some() && begin < end {
-                        self.count_sample(part, subject);
-                    }
-                });
-            }
-            thread.calls.parts(begin, end, |begin, end, call| {
-                let subject = call.map_or(in_slice, |call| SubjectId::Name(call.name));
-                self.on_cpu(run, Cause::Running, subject, begin, end);
+            self.in_code(run, open, begin, end);
+        });
+    }
+
+    /// The thread ran its own code while these slices were open: methods, else samples, else the slices name
+    /// it.
+    fn in_code(&mut self, run: RunAt<'m>, open: &[&'m Slice], from: Timestamp, to: Timestamp) {
+        let RunAt { part, thread, .. } = run;
+        let model = self.model;
+        let hop = Hop { cause: Cause::Running, tid: part.tid, about: SubjectId::None };
+        let path = self.split.paths.longer(part.path, hop);
+        let root = self.code.root(path);
+        // The marker of a wait is no code: the thread is about to wait, or goes on.
+        let is_code = |slice: &&Slice| waiting_marker(model.names.text(slice.name)).is_none();
+        let open = &open[..open.iter().rposition(is_code).map_or(0, |last| last + 1)];
+        if thread.calls.list.is_empty() {
+            return thread.sampled_parts(from, to, |begin, end, stack| {
+                let node = match stack {
+                    Some(stack) => self.code.of_stack(root, &model.stacks, stack),
+                    None => self.code.of_slices(root, open),
+                };
+                self.on_cpu(run, Leaf::Code(node), begin, end);
+                if stack.is_some() && begin < end {
+                    self.code.count_sample(node);
+                }
             });
+        }
+        thread.calls.stacks(from, to, |begin, end, calls| {
+            let node = match calls {
+                [] => self.code.of_slices(root, open),
+                calls => self.code.of_calls(root, calls),
+            };
+            self.on_cpu(run, Leaf::Code(node), begin, end);
         });
     }
 
     /// The thread ran. What it would not have taken on the fastest CPU at its highest frequency is a cause of
     /// its own: the end of each stretch of one frequency.
-    fn on_cpu(&mut self, run: RunAt<'_>, cause: Cause, subject: SubjectId, from: Timestamp, to: Timestamp) {
+    fn on_cpu(&mut self, run: RunAt<'_>, what: Leaf, from: Timestamp, to: Timestamp) {
         let RunAt { part, cpu, .. } = run;
         let speeds = &self.model.speeds;
         let rates = self.model.cpus.get(&cpu).map(|cpu| &cpu.frequencies);
         let Some((rates, highest)) = rates.zip(speeds.highest()) else {
-            return self.leaf(part, cause, subject, from, to);
+            return self.recorded(part, what, from, to);
         };
         let slow = if speeds.is_small(cpu) { SubjectId::Text("a small core") } else { SubjectId::None };
         let mut at = from;
@@ -457,20 +528,13 @@ impl<'m> CauseWalk<'m> {
             let speed = speeds.at(cpu, khz).unwrap_or(highest).min(highest);
             let needed = u128::from(until - at) * u128::from(speed) / u128::from(highest);
             let fast = at + needed as u64;
-            self.leaf(part, cause, subject, at, fast);
+            self.recorded(part, what, at, fast);
             self.leaf(part, Cause::SlowCpu, slow, fast, until);
             at = until;
             next += 1;
         }
     }
 
-    /// Counts a sample that tells the subject of a part's running time.
-    fn count_sample(&mut self, part: ThreadStretch, subject: SubjectId) {
-        let path = self.split.paths.longer(part.path, Hop { cause: Cause::Running, tid: part.tid });
-        self.split.shares.entry((path, subject)).or_default().samples += 1;
-    }
-
-    /// Adds a stretch to a cause. Where events are missing, nothing is explained.
     fn leaf(
         &mut self,
         part: ThreadStretch,
@@ -479,6 +543,11 @@ impl<'m> CauseWalk<'m> {
         from: Timestamp,
         to: Timestamp,
     ) {
+        self.recorded(part, Leaf::Cause(cause, subject), from, to);
+    }
+
+    /// Adds a stretch to a cause. Where events are missing, nothing is explained.
+    fn recorded(&mut self, part: ThreadStretch, what: Leaf, from: Timestamp, to: Timestamp) {
         let model = self.model;
         let mut at = from;
         let losses = &model.losses;
@@ -486,22 +555,29 @@ impl<'m> CauseWalk<'m> {
         for (begin, end) in losses[first..].iter().take_while(|(begin, _)| *begin < to) {
             let begin = (*begin).clamp(at, to);
             let end = (*end).clamp(at, to);
-            self.add(part, cause, subject, at, begin);
-            self.add(part, Cause::NotRecorded, SubjectId::Text("events were lost"), begin, end);
+            let lost = Leaf::Cause(Cause::NotRecorded, SubjectId::Text("events were lost"));
+            self.add(part, what, at, begin);
+            self.add(part, lost, begin, end);
             at = end;
         }
-        self.add(part, cause, subject, at, to);
+        self.add(part, what, at, to);
     }
 
-    fn add(&mut self, part: ThreadStretch, cause: Cause, subject: SubjectId, from: Timestamp, to: Timestamp) {
+    fn add(&mut self, part: ThreadStretch, what: Leaf, from: Timestamp, to: Timestamp) {
         if from >= to {
             return;
         }
+        let segment = part.wait.map_or(2 * self.split.waits.len() as u32, |wait| 2 * wait + 1);
+        let (cause, subject) = match what {
+            Leaf::Code(node) => return self.code.add(node, from, to, segment),
+            Leaf::Cause(cause, subject) => (cause, subject),
+        };
         if let Some(stretches) = &mut self.stretches {
             return push_stretch(stretches, Stretch { start: from, end: to, cause, subject, follow: None });
         }
-        let path = self.split.paths.longer(part.path, Hop { cause, tid: part.tid });
-        self.split.add(path, subject, from, to);
+        let hop = Hop { cause, tid: part.tid, about: SubjectId::None };
+        let path = self.split.paths.longer(part.path, hop);
+        self.split.add(ShareKey { path, own: None, subject }, segment, from, to);
     }
 }
 

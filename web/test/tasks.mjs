@@ -197,7 +197,9 @@ function longestWait(look, cause) {
       if (!causes) continue;
       causes.cause.forEach((id, i) => {
         const ns = causes.end[i] - causes.start[i];
-        if (trace.strings[id] === cause && (!longest || ns > longest.ns))
+        // A wait for a lock is one that the runtime's marker names, and not that of a worker without work.
+        const isNamed = cause !== "lock" || trace.strings[causes.subject[i] - 1]?.includes("contention");
+        if (trace.strings[id] === cause && isNamed && (!longest || ns > longest.ns))
           longest = { ns, thread, from: causes.start[i] };
       });
     }
@@ -375,16 +377,16 @@ export const TASKS = [
   },
   {
     title: "Find the longest wait for a lock, and whose it was",
-    how: "*Table*, *Longest waits for locks*, the first row",
+    how: "*Table*, *Contended locks*, the first row",
     perfetto: "3, with a query",
     async mouse(hand) {
       await hand.tab("Table");
-      await hand.question("Longest waits for locks");
+      await hand.question("Contended locks");
       await hand.on(".table-panel .grid-row:first-child");
     },
     async keys(hand) {
       await hand.tab("Table");
-      await hand.question("Longest waits for locks");
+      await hand.question("Contended locks");
       await hand.firstRow("Table");
     },
     check: (look) => checkWait(look, "lock"),

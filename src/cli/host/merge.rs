@@ -281,6 +281,7 @@ pub(super) fn request<'a>(
         window: WindowRequest { from_ns: write.from, to_ns: write.to },
         critical_paths: false,
         embed_videos: write.embed_video,
+        app_packages: &[],
     }
 }
 

@@ -65,6 +65,10 @@ pub struct WhyArgs {
     /// Write one JSON object (docs/schemas/why.json describes it)
     #[arg(long)]
     json: bool,
+    /// Look for the app's own code in this package alone; can be given several times [default: the package of
+    /// the app's name, else all that is neither Android's nor that of a known library]
+    #[arg(long, value_name = "PACKAGE")]
+    app_package: Vec<String>,
     /// R8's or ProGuard's mapping.txt: gives obfuscated names back
     #[arg(long, value_name = "MAPPING.TXT")]
     mapping: Option<PathBuf>,
@@ -107,6 +111,7 @@ impl WhyArgs {
     fn request<'a>(&'a self, inputs: &'a [PathBuf]) -> ConvertRequest<'a> {
         ConvertRequest {
             mapping: self.mapping.as_deref(),
+            app_packages: &self.app_package,
             unpack_limit: self.memory.limit(),
             options: self.place.options(),
             ..ConvertRequest::to_read(inputs)

@@ -134,8 +134,8 @@ fn method_name(tables: &SampleTables, frame: u32) -> MethodName<'_> {
     let frame = &tables.frames[frame as usize];
     let file = tables.modules.get(frame.module as usize).map_or("", |module| module.file_name());
     match frame.method() {
-        Some((class, name)) => MethodName { class, name, signature: "", file },
-        None => MethodName { class: "", name: &frame.name, signature: "", file },
+        Some((class, name)) => MethodName { class, name, signature: "", file, line: None },
+        None => MethodName { class: "", name: &frame.name, signature: "", file, line: None },
     }
 }
 

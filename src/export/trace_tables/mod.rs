@@ -262,6 +262,7 @@ fn push_causes(model: &Model, rows: &mut TraceRows) -> io::Result<()> {
                     Some(&part.subject).filter(|subject| !subject.is_empty()).into(),
                     part.ns.into(),
                     part.count.into(),
+                    part.own.as_ref().map(|own| &own.frame.name).into(),
                 ],
             )?;
         }

@@ -33,11 +33,12 @@ fn causes_are_printed_largest_first_with_a_line_for_what_is_unexplained() {
     let expected = "\
 load on main (100): 50.0 ms
      40.0 ms   80 %  waited for a lock or a result of \"worker\", which slept, as the program had asked: a timer or a device
-     7.80 ms   16 %  ran its own code: load (2 times)
+     7.80 ms   16 %  ran its own code in load
      1.90 ms    4 %  waited for a lock or a result of \"worker\", which ran its own code (2 times)
       200 µs    0 %  was ready, but others ran on its CPU: the CPU left its idle state
       100 µs    0 %  waited for a lock or a result of \"worker\", which was ready, but others ran on its CPU: the CPU left its idle state
         0 ns    0 %  unexplained
+without the first cause 10.0 ms, without the second 46.2 ms (3.80 ms is won: \"worker\" ran beside it, and ended 42.0 ms later), without the third 48.1 ms
 note: no interrupts were recorded: record the category irq to tell timers from devices
 note: no CPU frequencies were recorded: record the category freq to see slow clocks
 ";

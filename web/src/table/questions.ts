@@ -37,6 +37,10 @@ export function questions(trace: Trace, kinds: TableKind[]): Question[] {
         && track.role === "atrace"
         && named(trace, part).some((id) => track.spans?.label.includes(id)),
     );
+  const hasSubject = (part: string) => {
+    const names = named(trace, part);
+    return trace.tracks.some(({ causes }) => causes && names.some((id) => causes.subject.includes(id + 1)));
+  };
   /** What threads waited for says more than the name of a slice. */
   const waits = (title: string, cause: string, slice: string) => {
     if (hasCause(cause)) ask(title, "causes", { ...longest, filter: cause, where: "name" });
@@ -51,19 +55,27 @@ export function questions(trace: Trace, kinds: TableKind[]): Question[] {
   ask("Who ran while it was ready", "ready", { threads: main });
   ask("Time ready, by thread", "states", { by: "thread", filter: "runnable", where: "name" });
   waits("Longest binder calls", "binder", "binder");
-  waits("Longest waits for locks", "lock", "contention");
+  // A wait that another thread of the process ended may be that of a worker without work: a marker of the runtime says
+  // that somebody held the lock.
+  if (hasSubject("contention")) ask("Contended locks", "causes", { ...longest, filter: "contention", where: "args" });
+  else if (hasSlice("contention"))
+    ask("Contended locks", "slices", { ...longest, filter: "contention", where: "name" });
+  else if (hasCause("lock"))
+    ask("Longest waits for locks and workers", "causes", { ...longest, filter: "lock", where: "name" });
   ask("Causes of waits", "causes", { threads: main });
   ask("Methods by class", "calls", { by: "class", figure: "self" });
   return found;
 }
 
 const MAX_NAMES = 50;
+/** Longer names are not looked at, characters. ART's markers of monitors have two signatures. */
+const MAX_LENGTH = 2000;
 
 /** Names with a part, the first ones. */
 function named({ strings }: Trace, part: string): number[] {
   const found: number[] = [];
   strings.forEach((name, id) => {
-    if (found.length < MAX_NAMES && name.length < 200 && name.toLowerCase().includes(part)) found.push(id);
+    if (found.length < MAX_NAMES && name.length < MAX_LENGTH && name.toLowerCase().includes(part)) found.push(id);
   });
   return found;
 }

@@ -4,6 +4,7 @@
 import { upperBound } from "../data/search_sorted";
 import { hasSpans, type SpanTrack, type Trace } from "../data/trace";
 import type { CauseColumns, SpanColumns } from "../data/track_columns";
+import { CodeTree, type OwnFrame } from "./own_frames";
 
 /** The time of a thread from `from` to `to`, ns from the trace's start. */
 export interface ThreadTime {
@@ -24,6 +25,8 @@ export interface Step extends ThreadTime {
 export interface Hop {
   cause: string;
   thread: number;
+  /** What the events say about a wait that leads to the next hop: the marker around it. */
+  about: string;
 }
 
 export interface PathCause {
@@ -32,8 +35,10 @@ export interface PathCause {
   ns: number;
   /** How often. */
   count: number;
-  /** Largest first. */
+  /** Largest first; of running code the innermost frames. */
   subjects: { name: string; ns: number }[];
+  /** The app's own code that ran. */
+  own: OwnFrame | null;
 }
 
 export interface CriticalPath {
@@ -100,7 +105,7 @@ class PathFinder {
             thread: follow[i] - 1,
             from: begin,
             to: stop,
-            node: this.node(node, name, thread),
+            node: this.node(node, name, thread, subject[i] ? this.trace.strings[subject[i] - 1] : ""),
             depth: depth + 1,
           });
         from = stop;
@@ -110,16 +115,16 @@ class PathFinder {
   }
 
   private leaf(node: number, cause: string, thread: number, from: number, to: number, subject: string): void {
-    if (from < to) this.found.push({ thread, from, to, subject, cause: this.node(node, cause, thread) });
+    if (from < to) this.found.push({ thread, from, to, subject, cause: this.node(node, cause, thread, "") });
   }
 
   /** The number of the path that leads one hop further. */
-  private node(before: number, cause: string, thread: number): number {
-    const key = `${before} ${cause} ${thread}`;
+  private node(before: number, cause: string, thread: number, about: string): number {
+    const key = `${before} ${cause} ${thread} ${about}`;
     let number = this.numbers.get(key);
     if (number === undefined) {
       this.numbers.set(key, (number = this.nodes.length));
-      this.nodes.push({ before, hop: { cause, thread } });
+      this.nodes.push({ before, hop: { cause, thread, about } });
     }
     return number;
   }
@@ -130,52 +135,130 @@ class PathFinder {
     return hops;
   }
 
-  /** Adds up the steps of each path. */
+  /** Adds up the steps of each path, those of running code by the app's own frames. */
   private summed(): CriticalPath {
-    const running = new RunningNames(this.trace);
-    const sums = new Map<number, { ns: number; count: number; subjects: Map<string, number>; last: number }>();
+    const code = new RunningCode(this.trace);
+    const isRunning = ({ cause }: Step) => this.nodes[cause].hop?.cause === "running";
     let ns = 0;
-    for (const { cause, from, to, thread, subject } of this.found) {
-      let sum = sums.get(cause);
-      if (!sum) sums.set(cause, (sum = { ns: 0, count: 0, subjects: new Map(), last: -1 }));
-      sum.ns += to - from;
-      if (sum.last !== from) sum.count++;
-      sum.last = to;
-      ns += to - from;
-      const { subjects } = sum;
-      const add = (name: string, part: number) => subjects.set(name, (subjects.get(name) ?? 0) + part);
-      if (this.nodes[cause].hop?.cause === "running") running.parts(thread, from, to, add);
-      else add(subject, to - from);
+    for (const step of this.found) {
+      ns += step.to - step.from;
+      if (isRunning(step)) code.parts(step, (node, from, to) => code.tree.add(node, to - from));
     }
-    const order = [...sums].sort(([, a], [, b]) => b.ns - a.ns);
-    const place = new Map(order.map(([node], at) => [node, at]));
-    const steps = this.found.map((step) => ({ ...step, cause: place.get(step.cause) ?? 0 }));
-    const causes = order.map(([node, { ns, count, subjects }]) => ({
-      hops: this.hops(node),
-      ns,
-      count,
-      subjects: [...subjects].map(([name, ns]) => ({ name, ns })).sort((a, b) => b.ns - a.ns),
-    }));
-    return { causes, steps, ns };
+    const own = code.tree.ownFrames(ns, (path) => this.processOf(path));
+    const sums = new Map<string, Sum>();
+    const steps: Step[] = [];
+    const add = (step: Step, from: number, to: number, name: string, frame: OwnFrame | null) => {
+      const key = `${step.cause} ${frame?.name ?? ""}`;
+      let sum = sums.get(key);
+      if (!sum) sums.set(key, (sum = new Sum(sums.size, step.cause, frame !== null)));
+      sum.add(from, to, name, frame);
+      const last = steps.at(-1);
+      if (last?.cause === sum.number && last.to === from && last.thread === step.thread) last.to = to;
+      else steps.push({ ...step, from, to, cause: sum.number });
+    };
+    for (const step of this.found)
+      if (isRunning(step)) code.parts(step, (node, from, to) => add(step, from, to, code.tree.name(node), own[node]));
+      else add(step, step.from, step.to, step.subject, null);
+    const order = [...sums.values()].sort((a, b) => b.ns - a.ns);
+    const place = new Map(order.map(({ number }, at) => [number, at]));
+    for (const step of steps) step.cause = place.get(step.cause) ?? 0;
+    return { causes: order.map((sum) => ({ hops: this.hops(sum.node), ...sum.figures() })), steps, ns };
+  }
+
+  /** The name of the process whose thread is the last one of a path. */
+  private processOf(node: number): string {
+    const { hop } = this.nodes[node];
+    const process = hop ? this.trace.threads[hop.thread].process : null;
+    return process === null ? "" : this.trace.index.processes[process].name;
   }
 }
 
-/** The innermost method, else the innermost slice, of a thread at each moment. */
-class RunningNames {
+/** The time of one cause. */
+class Sum {
+  ns = 0;
+  private count = 0;
+  private last = -1;
+  private readonly subjects = new Map<string, number>();
+  private readonly own: { frame: OwnFrame | null; callers: Map<string, number>; callees: Map<string, number> } | null;
+
+  constructor(
+    readonly number: number,
+    readonly node: number,
+    isOwn: boolean,
+  ) {
+    this.own = isOwn ? { frame: null, callers: new Map(), callees: new Map() } : null;
+  }
+
+  add(from: number, to: number, subject: string, frame: OwnFrame | null): void {
+    const ns = to - from;
+    const count = (names: Map<string, number>, name: string) => names.set(name, (names.get(name) ?? 0) + ns);
+    this.ns += ns;
+    if (this.last !== from) this.count++;
+    this.last = to;
+    count(this.subjects, subject);
+    if (!this.own || !frame) return;
+    this.own.frame = frame;
+    count(this.own.callers, frame.caller);
+    count(this.own.callees, frame.callee);
+  }
+
+  figures(): Omit<PathCause, "hops"> {
+    const { ns, count, own } = this;
+    const subjects = largest(this.subjects);
+    const most = (names: Map<string, number>) => largest(names).find(({ name }) => name !== "")?.name ?? "";
+    const frame = own?.frame ? { ...own.frame, caller: most(own.callers), callee: most(own.callees) } : null;
+    return { ns, count, subjects, own: frame };
+  }
+}
+
+const largest = (names: Map<string, number>) =>
+  [...names].map(([name, ns]) => ({ name, ns })).sort((a, b) => b.ns - a.ns);
+
+/** The methods, else the slices, in which threads ran. */
+class RunningCode {
+  readonly tree = new CodeTree();
   private readonly byThread = new Map<number, Innermost | null>();
+  /** By path: the node outside of every frame, and the node of each item. */
+  private readonly nodes = new Map<number, { root: number; byItem: Map<number, number> }>();
 
   constructor(private readonly trace: Trace) {}
 
-  /** Hands out each name in a stretch of a thread's time, and how long it was the innermost. */
-  parts(thread: number, from: number, to: number, add: (name: string, ns: number) => void): void {
+  /** Hands out the parts of a step, each with the node of its innermost frame. */
+  parts({ thread, from, to, cause }: Step, part: (node: number, from: number, to: number) => void): void {
+    let path = this.nodes.get(cause);
+    if (!path) this.nodes.set(cause, (path = { root: this.tree.root(cause), byItem: new Map() }));
+    const { root, byItem } = path;
+    const innermost = this.innermost(thread);
+    if (!innermost) part(root, from, to);
+    else
+      innermost.parts(from, to, (item, begin, end) => {
+        part(this.nodeOf(innermost, item, root, byItem), begin, end);
+      });
+  }
+
+  private nodeOf(innermost: Innermost, item: number, root: number, byItem: Map<number, number>): number {
+    const open: number[] = [];
+    let at = item;
+    while (at >= 0 && !byItem.has(at)) {
+      open.push(at);
+      at = innermost.parent[at];
+    }
+    let node = byItem.get(at) ?? root;
+    for (const inner of open.reverse()) {
+      node = innermost.node(this.tree, node, inner);
+      byItem.set(inner, node);
+    }
+    return node;
+  }
+
+  private innermost(thread: number): Innermost | null {
     let innermost = this.byThread.get(thread);
     if (innermost === undefined) {
       const tracks = this.trace.tracks.filter((track) => track.thread === thread && track.count > 0).filter(hasSpans);
       const track = tracks.find(({ role }) => role === "methods") ?? tracks.find(({ role }) => role === "atrace");
       this.byThread.set(thread, (innermost = track ? new Innermost(this.trace, track) : null));
     }
-    if (innermost) innermost.parts(from, to, add);
-    else add("", to - from);
+    return innermost;
   }
 }
 
@@ -183,28 +266,39 @@ class Innermost {
   /** From each time on the item that is the innermost; -1 is none. */
   private readonly time: Float64Array;
   private readonly item: Int32Array;
+  /** By item: the item around it; -1 is none. */
+  readonly parent: Int32Array;
 
   constructor(
     private readonly trace: Trace,
     private readonly track: SpanTrack,
   ) {
-    [this.time, this.item] = changes(track.spans);
+    [this.time, this.item, this.parent] = changes(track.spans);
   }
 
-  parts(from: number, to: number, add: (name: string, ns: number) => void): void {
-    const { time, item, trace, track } = this;
+  /** The node of an item whose surrounding item has the node `outer`. */
+  node(tree: CodeTree, outer: number, item: number): number {
+    const { trace, track } = this;
+    const kind = track.kind === "calls" ? "method" : "slice";
+    return tree.child(outer, track.spans.label[item], kind, () => trace.spanName(track, item));
+  }
+
+  /** Hands out each item in a stretch of time while it is the innermost; -1 is none. */
+  parts(from: number, to: number, add: (item: number, from: number, to: number) => void): void {
+    const { time, item } = this;
     for (let at = Math.max(0, upperBound(time, from) - 1); at < time.length && time[at] < to; at++) {
       const begin = Math.max(time[at], from);
       const end = Math.min(at + 1 < time.length ? time[at + 1] : to, to);
-      if (begin < end) add(item[at] < 0 ? "" : trace.spanName(track, item[at]), end - begin);
+      if (begin < end) add(item[at], begin, end);
     }
   }
 }
 
-/** When another item becomes the innermost. */
-function changes({ start, end, depth }: SpanColumns): [Float64Array, Int32Array] {
+/** When another item becomes the innermost, and the item around each one. */
+function changes({ start, end, depth }: SpanColumns): [Float64Array, Int32Array, Int32Array] {
   const time = new Float64Array(2 * start.length + 1);
   const item = new Int32Array(2 * start.length + 1);
+  const parent = new Int32Array(start.length);
   const open: number[] = [];
   let count = 0;
   const put = (at: number, inner: number) => {
@@ -227,8 +321,9 @@ function changes({ start, end, depth }: SpanColumns): [Float64Array, Int32Array]
   for (let i = 0; i < start.length; i++) {
     close(start[i], depth[i]);
     put(start[i], i);
+    parent[i] = open.at(-1) ?? -1;
     open.push(i);
   }
   close(Infinity, 0);
-  return [time.slice(0, count), item.slice(0, count)];
+  return [time.slice(0, count), item.slice(0, count), parent];
 }

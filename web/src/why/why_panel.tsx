@@ -12,7 +12,7 @@ import { countText, percentText, visibleName } from "../ui/text";
 import { useStore } from "../ui/use_store";
 import { criticalPath, type PathCause } from "./critical_path";
 import { type Explained, explained } from "./span_times";
-import { causeColor, sentence } from "./words";
+import { about, causeColor, sentence } from "./words";
 
 const COLUMNS: GridColumn[] = [
   { id: "cause", title: "Cause", least: 260, meaning: "What the time was spent on, and over which threads that leads" },
@@ -81,15 +81,8 @@ function Causes({ store, trace, asked, chosen }: CausesProps) {
       const cells = [{ text: visibleName(name), exact: name }, time(ns), share(ns, path.ns), { text: "" }];
       return { id: `${n} ${subject}`, level: 1, cells };
     }
-    const text = sentence(trace, cause.hops);
+    const sentenceText = `${sentence(trace, cause.hops)}${about(cause)}`;
     const names = named(cause);
-    const about =
-      names.length > 0
-        ? `${text}: ${names
-            .slice(0, 3)
-            .map(({ name }) => visibleName(name))
-            .join(", ")}`
-        : text;
     return {
       id: String(n),
       level: 0,
@@ -97,7 +90,7 @@ function Causes({ store, trace, asked, chosen }: CausesProps) {
       colour: causeColor(last),
       selected: chosen === n,
       cells: [
-        { text: about, exact: about },
+        { text: sentenceText, exact: sentenceText },
         { ...time(cause.ns), bar: cause.ns / Math.max(path.ns, 1) },
         share(cause.ns, path.ns),
         { text: countText(cause.count), className: "number" },
