@@ -107,7 +107,7 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     ("adb launch com.example -o .", 2, "is a directory: name a file in it"),
     ("dmtracedump", 2, "<TRACE>"),
     ("dmtracedump rec.dat", 1, "holds no method calls"),
-    ("dmtracedump -t 200 app.trace", 2, "200"),
+    ("dmtracedump -h app.trace", 2, "tracebridge report TRACE"),
 ];
 
 #[test]

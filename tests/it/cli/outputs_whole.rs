@@ -297,7 +297,6 @@ fn no_output_replaces_an_input_by_any_name() {
     fs::write(path("before.trace"), fs::read(path("app.trace")).unwrap()).unwrap();
     fs::write(path("pair.key"), "*version\n").unwrap();
     fs::write(path("pair.data"), "records").unwrap();
-    fs::write(path("graph.dot"), fs::read(path("app.trace")).unwrap()).unwrap();
     for name in ["app.dat", "app.trace", "mapping.txt"] {
         fs::hard_link(path(name), path(&format!("hard-{name}"))).unwrap();
         symlink(name, path(&format!("soft-{name}"))).unwrap();
@@ -313,7 +312,6 @@ fn no_output_replaces_an_input_by_any_name() {
         for output in ["folded", "flamegraph", "dot", "png", "svg", "speedscope", "firefox"] {
             add(&format!("profile app.trace --{output} {trace}"));
         }
-        add(&format!("dmtracedump -g {trace} app.trace"));
         add(&format!("convert app.trace --format perfetto -o {trace}"));
     }
     for output in ["app.dat", "hard-app.dat", "soft-app.dat", "hard-app.trace"] {
@@ -325,8 +323,6 @@ fn no_output_replaces_an_input_by_any_name() {
         add(&format!("profile app.trace --mapping mapping.txt --folded {mapping}"));
     }
     add("profile app.trace --diff before.trace --folded before.trace");
-    add("dmtracedump -d before.trace -g before.trace app.trace");
-    add("dmtracedump -k -g graph graph.dot");
     add("profile pair.key --folded pair.data");
     for arguments in &commands {
         let ran = tracebridge().current_dir(dir.path()).args(arguments).run();
@@ -496,21 +492,18 @@ fn term_ends_graphviz_too() {
     );
     let mut search = vec![dir.path().join("bin")];
     search.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
-    for arguments in
-        [&["profile", "app.trace", "--png", "x.png"][..], &["dmtracedump", "-g", "x.png", "app.trace"]]
-    {
-        let mut command = tracebridge();
-        command.current_dir(dir.path()).args(arguments).env("PATH", std::env::join_paths(&search).unwrap());
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        until("dot", || dir.path().join("pid").exists());
-        let pid: u32 = fs::read_to_string(dir.path().join("pid")).unwrap().trim().parse().unwrap();
-        assert!(names(dir.path()).iter().any(|name| name.starts_with(".x.png.")));
-        child.send(Signal::SIGTERM);
-        assert_eq!(child.wait().unwrap().signal(), Some(15));
-        until("the end of dot", || !runs(pid));
-        fs::remove_file(dir.path().join("pid")).unwrap();
-        assert_eq!(names(dir.path()), ["app.dat", "app.trace", "bin"]);
-    }
+    let arguments = ["profile", "app.trace", "--png", "x.png"];
+    let mut command = tracebridge();
+    command.current_dir(dir.path()).args(arguments).env("PATH", std::env::join_paths(&search).unwrap());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("dot", || dir.path().join("pid").exists());
+    let pid: u32 = fs::read_to_string(dir.path().join("pid")).unwrap().trim().parse().unwrap();
+    assert!(names(dir.path()).iter().any(|name| name.starts_with(".x.png.")));
+    child.send(Signal::SIGTERM);
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+    until("the end of dot", || !runs(pid));
+    fs::remove_file(dir.path().join("pid")).unwrap();
+    assert_eq!(names(dir.path()), ["app.dat", "app.trace", "bin"]);
 }
 
 #[test]
