@@ -8,7 +8,6 @@ mod completions;
 mod dataset;
 mod dmtracedump;
 mod endings;
-mod first_run;
 mod gate;
 mod given_flag;
 mod help;
@@ -44,7 +43,6 @@ use crate::console::{TerminalWriter, complain};
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{TrackEventCounts, is_benchmark_metrics};
 pub use dmtracedump::translate;
-pub use first_run::greet;
 use progress_bar::ProgressBar;
 pub use usage_error::print_usage_error;
 

@@ -8,7 +8,7 @@ use support::tracebridge;
 
 /// The arguments behind `tracebridge`, the exit status, and a part of the answer.
 const MISTAKES: &[(&str, i32, &str)] = &[
-    ("", 2, "Usage: tracebridge"),
+    ("", 2, "tracebridge open app.trace  "),
     ("app.trace", 2, "tracebridge profile app.trace"),
     ("rec.dat", 2, "tracebridge convert rec.dat -o OUT.pftrace"),
     ("notes.txt", 2, "tracebridge info notes.txt"),
