@@ -17,7 +17,6 @@ const GROUPS: [(&str, &[&str]); 3] = [
             "report",
             "profile",
             "merge",
-            "convert",
             "gate",
             "dataset",
             "mcp",

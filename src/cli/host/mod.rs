@@ -49,8 +49,8 @@ pub use usage_error::print_usage_error;
 /// The commands of the host.
 #[derive(Subcommand)]
 pub enum HostCommand {
+    #[command(alias = "convert")]
     Merge(merge::MergeArgs),
-    Convert(merge::ConvertArgs),
     Report(report::ReportArgs),
     Open(report::OpenArgs),
     Why(why::WhyArgs),
@@ -72,7 +72,6 @@ impl HostCommand {
         interrupt::watch();
         let result = match self {
             HostCommand::Merge(args) => merge::merge(args),
-            HostCommand::Convert(args) => merge::convert(args),
             HostCommand::Report(args) => report::report(args),
             HostCommand::Open(args) => report::open(args),
             HostCommand::Why(args) => why::run(args),
