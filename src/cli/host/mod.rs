@@ -20,6 +20,7 @@ mod log_output;
 mod mcp;
 mod merge;
 mod profile;
+mod profile_files;
 mod profile_options;
 mod progress_bar;
 mod report;

@@ -42,7 +42,7 @@ const GROWN_LINES: usize = 5;
 #[derive(Parser)]
 pub struct ReportArgs {
     /// The files to show together; - is standard input
-    #[arg(required_unless_present_any = ["against", "diff"])]
+    #[arg(required_unless_present = "against")]
     inputs: Vec<PathBuf>,
     #[command(flatten)]
     against: AgainstArgs,
