@@ -17,6 +17,7 @@ mod live;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod local_record;
 mod log_output;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod merge;
 mod profile;
@@ -61,6 +62,7 @@ pub enum HostCommand {
     Dmtracedump(dmtracedump::DmtracedumpArgs),
     Dataset(dataset::DatasetArgs),
     Gate(gate::GateArgs),
+    #[cfg(feature = "mcp")]
     Mcp(mcp::McpArgs),
     Adb(adb::AdbArgs),
     Version(version::VersionArgs),
@@ -82,6 +84,7 @@ impl HostCommand {
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
             HostCommand::Dataset(args) => dataset::run(args),
             HostCommand::Gate(args) => gate::run(args),
+            #[cfg(feature = "mcp")]
             HostCommand::Mcp(args) => mcp::run(args),
             HostCommand::Adb(args) => adb::run(args),
             HostCommand::Version(args) => version::run(&args),
