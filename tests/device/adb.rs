@@ -54,8 +54,8 @@ impl Device {
         Device::attached_for(Measures::Nothing)
     }
 
-    /// As [`Device::attached`], for a test that only a full run takes: `tests/tracefs` has one of its kind, or
-    /// the test takes minutes.
+    /// As [`Device::attached`], for a test that only a full run takes: `tests/tracefs` has one of its kind,
+    /// or the test takes minutes.
     pub fn attached_in_full_run() -> Option<Device> {
         if support::skip_unless_full_run() { None } else { Device::attached() }
     }

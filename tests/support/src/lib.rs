@@ -155,9 +155,10 @@ pub fn has_program(name: &str) -> bool {
 /// Longest wait for all faults of a test.
 const FAULTS_LIMIT: Duration = Duration::from_secs(3600);
 
-/// Runs `scripts/faults`, which injects `count` faults into commands of this kind, or seven times as many in a
-/// full run, and fails unless everything held. The seed is a fixed one: a run of the suite is to judge a change,
-/// and not to search for faults of another one. `scripts/faults` itself takes another seed in each run.
+/// Runs `scripts/faults`, which injects `count` faults into commands of this kind, or seven times as many in
+/// a full run, and fails unless everything held. The seed is a fixed one: a run of the suite is to judge a
+/// change, and not to search for faults of another one. `scripts/faults` itself takes another seed in each
+/// run.
 pub fn inject_faults(jobs: &str, count: u32) {
     let count = if is_full_run() { 7 * count } else { count };
     if !has_program("python3") || !has_program("cc") {
