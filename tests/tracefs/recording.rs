@@ -443,7 +443,7 @@ fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
     let times: u32 = std::env::var("TRACEBRIDGE_KILLS")
         .ok()
         .and_then(|n| n.parse().ok())
-        .unwrap_or(if support::is_full_run() { 40 } else { 8 });
+        .unwrap_or(support::rounds(8, 40));
     let _busy = Busy::start();
     let dir = support::tempdir();
     let capture = dir.path().join("x.dat");

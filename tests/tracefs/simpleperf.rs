@@ -179,7 +179,7 @@ fn compare(bench: &Bench, options: &[&str]) -> usize {
 fn recordings_of_simpleperf_equal_its_own_reports() {
     let Some(_machine) = machine() else { return };
     let Some(bench) = Bench::new() else { return };
-    let recordings = if support::is_full_run() { RECORDINGS_OF_FULL_RUN } else { RECORDINGS };
+    let recordings = support::rounds(RECORDINGS, RECORDINGS_OF_FULL_RUN);
     let mut random = Random(2026);
     let mut samples = 0;
     for number in 0..recordings {

@@ -16,8 +16,7 @@ use support::files::SmallDisk;
 use support::processes::{runs, sleeps};
 use support::scenario::{Era, Scenario};
 use support::{
-    Child, Command, Ran, has_program, is_full_run, run_in, skip, tracebridge, until, within_limit,
-    write_program,
+    Child, Command, Ran, has_program, rounds, run_in, skip, tracebridge, until, within_limit, write_program,
 };
 
 const OLD: &[u8] = b"an older file";
@@ -114,23 +113,21 @@ fn a_signal_at_any_moment_leaves_the_old_output_or_the_complete_new_one() {
         }
         ran.status.signal().is_some() && written == OLD
     };
-    let times = if is_full_run() { 3 } else { 1 };
+    let times: usize = rounds(1, 3);
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let mut ended_in_the_middle = 0;
         for _ in 0..MAX_ATTEMPTS {
             if let Some(child) = stopped_in_the_middle(dir.path(), &CONVERT, whole.len() as u64) {
-                ended_in_the_middle += u32::from(check(child, signal));
+                ended_in_the_middle += usize::from(check(child, signal));
             }
             if ended_in_the_middle == times {
                 break;
             }
         }
         assert_eq!(ended_in_the_middle, times, "{signal} in {MAX_ATTEMPTS} attempts");
-        if !is_full_run() {
-            continue;
-        }
         // Moments that nobody chose: the outcome may be either.
-        for length in [0, whole.len() as u64 / 4, whole.len() as u64 * 3 / 4] {
+        let lengths = [whole.len() as u64 / 4, 0, whole.len() as u64 * 3 / 4];
+        for &length in &lengths[..times] {
             fs::write(&out, OLD).unwrap();
             let mut child = start(dir.path(), &CONVERT);
             until("an output of some length", || {
@@ -461,8 +458,7 @@ fn term_ends_a_command_that_waits_for_a_fifo_a_pipe_or_a_stalled_reader() {
     ];
     for arguments in waiting {
         let signals = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
-        for signal in &signals[..if is_full_run() { 3 } else { 1 }] {
-            let signal = *signal;
+        for &signal in &signals[..rounds(1, 3)] {
             let mut child = start(dir.path(), arguments);
             until(&format!("{arguments:?} to wait"), || {
                 sleeps(child.id()) || child.try_wait().unwrap().is_some()
@@ -576,7 +572,7 @@ fn while_a_file_is_written_a_shortened_input_removes_the_unfinished_output() {
     run_in(dir.path(), &CONVERT).exited(0);
     let whole_output = fs::metadata(dir.path().join("out.json")).unwrap().len();
     let whole = fs::read(&input).unwrap();
-    let times = if is_full_run() { 5 } else { 1 };
+    let times = rounds(1, 5);
     let mut told = 0;
     for _ in 0..MAX_ATTEMPTS {
         let Some(child) = stopped_in_the_middle(dir.path(), &CONVERT, whole_output) else { continue };

@@ -138,6 +138,11 @@ pub fn is_full_run() -> bool {
     std::env::var_os("TRACEBRIDGE_ALL").is_some()
 }
 
+/// How often a loop over cases goes round: `usually`, or `in_full_run` times in a full run.
+pub fn rounds<T>(usually: T, in_full_run: T) -> T {
+    if is_full_run() { in_full_run } else { usually }
+}
+
 /// Reports the test of this thread as skipped and returns true, unless the run is a full one.
 pub fn skip_unless_full_run() -> bool {
     if !is_full_run() {
@@ -160,7 +165,7 @@ const FAULTS_LIMIT: Duration = Duration::from_secs(3600);
 /// change, and not to search for faults of another one. `scripts/faults` itself takes another seed in each
 /// run.
 pub fn inject_faults(jobs: &str, count: u32) {
-    let count = if is_full_run() { 7 * count } else { count };
+    let count = rounds(count, 7 * count);
     if !has_program("python3") || !has_program("cc") {
         return skip("python", "scripts/faults needs python3 and cc");
     }
