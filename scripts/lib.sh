@@ -9,6 +9,7 @@ venv=$cache/venv
 speedscope_version=1.25.0
 speedscope=$cache/speedscope-$speedscope_version
 mdbook_version=0.5.4
+cargo_deny_version=0.20.2
 me=${0##*/}
 abis=(arm64-v8a armeabi-v7a x86 x86_64)
 on_device=/data/local/tmp

@@ -1,12 +1,14 @@
 """Runs a query over the views of a dataset, in DuckDB or in Spark. scripts/query starts it and describes the arguments."""
 
 import csv
+import json
+import os
 import re
+import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
 
-import mann_whitney
 import plot
 
 TABLES = """trace source tag process thread slice sched thread_state counter method_profile method_call launch frame cause sample
@@ -100,11 +102,22 @@ def query_text(file):
     return re.sub(r"^-- include ([a-z-]+)$", included, Path(file).read_text(), flags=re.MULTILINE)
 
 
+def p_values(pairs):
+    """The p-values of pairs of lists, which the program computes as for `report --against` and `gate`."""
+    program = os.environ["TRACEBRIDGE_HOST_BINARY"]
+    lines = "".join(json.dumps([list(side) for side in pair]) + "\n" for pair in pairs)
+    try:
+        done = subprocess.run([program, "dataset", "p-values"], input=lines, stdout=subprocess.PIPE, check=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"query: {error}: TRACEBRIDGE_HOST_BINARY names the program that computes p-values")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def tested(text, names, rows):
     """The same with p_value in place of the times of both sides, the smallest first, and as many rows as the query says."""
     if names[-2:] == ["old_times", "new_times"]:
         names = [*names[:-2], "p_value"]
-        rows = [[*row[:-2], mann_whitney.two_sided(*row[-2:])] for row in rows]
+        rows = [[*row[:-2], p_value] for row, p_value in zip(rows, p_values([row[-2:] for row in rows]))]
         rows.sort(key=lambda row: row[-1])
     most = re.search(r"^-- rows (\d+)$", text, flags=re.MULTILINE)
     return names, rows[: int(most[1])] if most else rows

@@ -13,6 +13,9 @@
 //! The program `tracebridge` is built of four crates: this one, `tracebridge-core`, `tracebridge-device` and
 //! `tracebridge-markers`. ARCHITECTURE.md in the repository draws the rooms of each and the order of imports.
 
+// Without the command for assistants nobody calls what it alone needs.
+#![cfg_attr(not(feature = "mcp"), allow(dead_code))]
+
 mod adb;
 mod art;
 pub mod cli;
@@ -25,6 +28,7 @@ mod http;
 mod inspect;
 mod live;
 mod markup;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod measure;
 pub mod profile;
@@ -57,6 +61,7 @@ pub mod internals {
             Occurrence, Trigger, TriggerError, WrittenFile,
         };
     }
+    #[cfg(feature = "mcp")]
     pub use crate::mcp::RequestProbe;
     /// The gate, for the tool that counts its false alarms.
     pub mod gate {

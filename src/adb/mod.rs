@@ -18,7 +18,7 @@ mod transport;
 pub use attached::AttachedDevice;
 pub use error::AdbError;
 pub use pace::Pace;
-pub use server::{Server, is_adb_there};
+pub use server::Server;
 pub use shell::{RawStream, Shell, ShellEvent, ShellOutput, shown};
 pub use sync::Sync;
 pub use transport::Transport;

@@ -143,14 +143,6 @@ impl Server {
         Ok(devices)
     }
 
-    /// The devices that the server knows if one runs: none is started. An answer may take this long.
-    ///
-    /// # Errors
-    /// [`AdbError`]: [`AdbError::NoServer`] where none runs.
-    pub fn devices_if_running(&self, timeout: Duration) -> Result<Vec<AttachedDevice>, AdbError> {
-        Server { timeout, ..self.clone() }.devices()
-    }
-
     /// The features that a device's adbd offers: `shell_v2`, `stat_v2`.
     ///
     /// # Errors
@@ -239,17 +231,6 @@ fn programs() -> Vec<PathBuf> {
     let in_sdks =
         sdks.filter(|dir| !dir.is_empty()).map(|dir| Path::new(&dir).join("platform-tools").join(&name));
     [PathBuf::from("adb")].into_iter().chain(in_sdks).collect()
-}
-
-/// Whether there is a program that may be `adb`, as far as names of files tell. It is not run.
-pub fn is_adb_there() -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    programs().iter().any(|program| {
-        // A path with a directory is tried as it is.
-        let is_name = program.components().count() == 1;
-        let name = program.with_extension(env::consts::EXE_EXTENSION);
-        if is_name { env::split_paths(&path).any(|dir| dir.join(&name).is_file()) } else { program.is_file() }
-    })
 }
 
 /// Whether the program exists and runs.

@@ -6,7 +6,6 @@
 
 pub(crate) mod host;
 
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{FromArgMatches, Parser, Subcommand};
@@ -51,9 +50,6 @@ pub fn main() -> ExitCode {
             return Exit::Usage.into();
         }
     };
-    if args.len() <= 1 && io::stdout().is_terminal() {
-        return finish(Ok(host::greet()));
-    }
     let parsed = host::command_line().try_get_matches_from(args);
     let cli = match parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,

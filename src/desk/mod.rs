@@ -8,7 +8,6 @@ mod device;
 mod device_command;
 mod device_list;
 mod error;
-mod glance;
 mod host_hints;
 mod install;
 mod launch_series;
@@ -24,13 +23,10 @@ mod recording;
 mod targets;
 mod user_interface;
 
-pub use device::{
-    EmbeddedBinary, abandon_all, embedded_binaries, file_sha256, has_embedded_binaries, quoted,
-};
+pub use device::{EmbeddedBinary, abandon_all, embedded_binaries, file_sha256, has_embedded_binaries};
 pub use device_command::{mark, report, start_flight_recorder, stop_flight_recorder};
 pub use device_list::{DeviceDetails, ListedDevice, list_devices};
 pub use error::DeskError;
-pub use glance::{AdbGlance, SeenDevice, glance_at_adb};
 pub use host_hints::{host_command, host_hints};
 pub use install::{clean, push};
 pub use launch_series::{LaunchSeriesRequest, RecordedLaunches, compare_recorded, launch};

@@ -30,7 +30,6 @@ mod open;
 mod owned_event;
 pub mod perf_data;
 pub mod perfetto;
-mod readable_files;
 mod recording;
 mod report;
 pub mod samples;
@@ -67,7 +66,6 @@ pub use input_format::{FORMATS, InputFormat, has_format, identify, identify_byte
 pub use losses::{Loss, LossCount, LossKind, LossPlace, LossReporter, Losses};
 pub use open::{InputFiles, OpenError, expand, files_of, input_files, open, open_all, open_all_with_copies};
 pub(crate) use owned_event::{OwnedEvent, OwnedEvents, OwnedTrackEvent};
-pub(crate) use readable_files::{ReadableFile, readable_files};
 pub use recording::{FormatError, OpenedInput, Recording};
 pub(crate) use report::ThreadIds;
 pub use report::{CpuCount, Damage, ReadReport, TrackEventCounts};

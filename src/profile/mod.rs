@@ -11,6 +11,7 @@ pub mod dmtracedump;
 mod error;
 mod figures;
 mod files;
+pub(crate) mod graphviz;
 mod names;
 mod overhead;
 mod print;

@@ -5,6 +5,8 @@ use std::f64::consts::{PI, SQRT_2};
 
 /// The least number of measurements on each side: with five the smallest one-sided p-value is 0.004.
 pub(crate) const MIN_RUNS: usize = 5;
+/// The least number for a p-value alone, which closes no gate.
+const MIN_RUNS_OF_QUERY: usize = 3;
 /// Up to this number on each side the orders are counted out, ties and all. Beyond it the distribution is
 /// close to a normal one.
 const MAX_EXACT: usize = 20;
@@ -28,6 +30,12 @@ impl RankTest {
     /// measurements on a side.
     pub fn compare(old: &[u64], new: &[u64]) -> Option<RankTest> {
         (old.len().min(new.len()) >= MIN_RUNS).then(|| RankTest::of(old, new))
+    }
+
+    /// The two-sided p-value with three measurements or more on each side, as the queries over a dataset
+    /// print it.
+    pub fn p_value(old: &[u64], new: &[u64]) -> Option<f64> {
+        (old.len().min(new.len()) >= MIN_RUNS_OF_QUERY).then(|| RankTest::of(old, new).two_sided())
     }
 
     /// The same for any number of measurements.

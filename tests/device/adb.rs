@@ -54,6 +54,12 @@ impl Device {
         Device::attached_for(Measures::Nothing)
     }
 
+    /// As [`Device::attached`], for a test that only a full run takes: `tests/tracefs` has one of its kind,
+    /// or the test takes minutes.
+    pub fn attached_in_full_run() -> Option<Device> {
+        if support::skip_unless_full_run() { None } else { Device::attached() }
+    }
+
     /// As [`Device::attached`], for a test that may measure.
     pub fn attached_for(measures: Measures) -> Option<Device> {
         let Ok(serial) = std::env::var("TRACEBRIDGE_SERIAL") else {

@@ -96,7 +96,7 @@ fn text_and_zlib_say_the_same_to_the_host_and_leave_no_setting_changed() {
 
 #[test]
 fn a_file_a_ring_and_a_size_are_as_asked_for() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let atrace = atrace(&device);
     let before = unusual(&device);
     let file = format!("{DIR}/atrace.out");
@@ -123,7 +123,7 @@ fn a_file_a_ring_and_a_size_are_as_asked_for() {
 
 #[test]
 fn a_ring_outlives_the_connection_that_started_it() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let atrace = atrace(&device);
     let before = unusual(&device);
     let _load = Load::start(&device);
@@ -142,7 +142,7 @@ fn a_ring_outlives_the_connection_that_started_it() {
 
 #[test]
 fn a_stream_is_text_until_a_signal() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let atrace = atrace(&device);
     let before = usual(&device);
     let load = Load::start(&device);
@@ -162,7 +162,7 @@ fn a_stream_is_text_until_a_signal() {
 
 #[test]
 fn properties_are_set_in_order_and_put_back() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let properties = [
         ("ro.build.version.sdk", "35"),
         ("ro.atrace.core.services", "system_server,surfaceflinger"),
@@ -218,7 +218,7 @@ fn properties_are_set_in_order_and_put_back() {
 
 #[test]
 fn services_of_android_10_are_told_of_new_tags_and_of_their_end() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let programs = &["getprop", "setprop", "service"];
     let Some(android) = FakeAndroid::install(&device, programs, &[("ro.build.version.sdk", "29")]) else {
         return;
@@ -239,7 +239,7 @@ fn services_of_android_10_are_told_of_new_tags_and_of_their_end() {
 
 #[test]
 fn kernel_functions_are_traced_and_unknown_ones_refused() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     if device.run("cat /sys/kernel/tracing/available_tracers").contains("function_graph") {
         let atrace = atrace(&device);
         let before = unusual(&device);
@@ -265,7 +265,7 @@ fn kernel_functions_are_traced_and_unknown_ones_refused() {
 
 #[test]
 fn failures_and_misuse_are_told_by_the_exit_status() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let atrace = atrace(&device);
     let before = usual(&device);
     let cases = [

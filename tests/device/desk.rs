@@ -119,7 +119,7 @@ fn signals_and_a_cut_connection_end_no_recording_badly() {
 
 #[test]
 fn no_space_on_either_side_is_said_and_loses_no_recording() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let dir = adb::scratch();
     let before = unusual(&device);
     let dir = dir.path();

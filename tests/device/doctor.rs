@@ -7,7 +7,7 @@ use crate::settings::{assert_same, reset, settings, unusual};
 
 #[test]
 fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let binary = device.program(device.abi(), "tracebridge");
     let before = unusual(&device);
     // A killed capture still has room for all that it might have become, which is the whole free disk: on a

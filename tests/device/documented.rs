@@ -50,7 +50,7 @@ fn lines(helps: &[(String, String)]) -> Vec<(String, String)> {
 
 #[test]
 fn the_commands_of_the_pages_that_record_a_device_run_as_they_stand_there() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let android = FakeAndroid::install(&device, &["am", "cmd", "getprop", "setprop"], &[]);
     let Some(_android) = android else { return };
     let program = device.program(device.abi(), "tracebridge");

@@ -148,7 +148,7 @@ fn a_live_recording_shows_a_marker_saves_it_and_a_page_ends_it() {
 
 #[test]
 fn categories_are_switched_while_a_live_recording_goes_on() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let before = settings(&device);
     let dir = adb::scratch();
     let shown = Shown::start(&device, &dir);
@@ -219,7 +219,7 @@ fn a_live_recording_goes_on_behind_a_lost_connection_and_shows_the_gap() {
 
 #[test]
 fn a_killed_desk_leaves_the_device_as_it_was() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let before = settings(&device);
     let dir = adb::scratch();
     let mut shown = Shown::start(&device, &dir);

@@ -35,6 +35,11 @@ impl LockedPhone {
         LockedPhone::attached_for(Measures::Nothing)
     }
 
+    /// As [`LockedPhone::attached`], for a test that only a full run takes.
+    pub fn attached_in_full_run() -> Option<LockedPhone> {
+        if support::skip_unless_full_run() { None } else { LockedPhone::attached() }
+    }
+
     /// As [`LockedPhone::attached`], for a test that may measure.
     pub fn attached_for(measures: Measures) -> Option<LockedPhone> {
         let Ok(serial) = std::env::var("TRACEBRIDGE_LOCKED_SERIAL") else {

@@ -278,7 +278,7 @@ fn what_only_root_may_do_is_refused_without_a_change() {
 
 #[test]
 fn fifty_killed_recorders_are_cleared_by_restore() {
-    let Some(phone) = LockedPhone::attached() else { return };
+    let Some(phone) = LockedPhone::attached_in_full_run() else { return };
     let binary = phone.program("tracebridge");
     unusual(&phone);
     let before = phone.settings();
@@ -337,7 +337,7 @@ fn what_root_left_on_is_told_and_is_no_damage() {
 
 #[test]
 fn buffers_of_unequal_sizes_do_not_jam_and_keep_their_sizes() {
-    let Some(phone) = LockedPhone::attached() else { return };
+    let Some(phone) = LockedPhone::attached_in_full_run() else { return };
     let binary = phone.program("tracebridge");
     phone.as_root("echo 704 >/sys/kernel/tracing/per_cpu/cpu1/buffer_size_kb");
     let before = phone.knobs();
@@ -352,7 +352,7 @@ fn buffers_of_unequal_sizes_do_not_jam_and_keep_their_sizes() {
 
 #[test]
 fn names_of_threads_that_ended_are_in_the_capture() {
-    let Some(phone) = LockedPhone::attached() else { return };
+    let Some(phone) = LockedPhone::attached_in_full_run() else { return };
     let binary = phone.program("tracebridge");
     let recording = phone.shell.record(&binary, &format!("-t 6000 -o {DIR}/names.dat sched"));
     phone.shell.run("i=0; while [ $i -lt 30 ]; do cat /proc/version >/dev/null; i=$((i + 1)); done");
@@ -370,7 +370,7 @@ fn names_of_threads_that_ended_are_in_the_capture() {
 
 #[test]
 fn a_buffer_percent_that_is_denied_costs_no_wakeups() {
-    let Some(phone) = LockedPhone::attached() else { return };
+    let Some(phone) = LockedPhone::attached_in_full_run() else { return };
     let binary = phone.program("tracebridge");
     let dir = scratch();
     // How often the recorder itself went to sleep.

@@ -98,7 +98,7 @@ fn probed(output: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn the_emulated_phone_permits_shell_exactly_what_a_phone_does() {
-    let Some(phone) = LockedPhone::attached() else { return };
+    let Some(phone) = LockedPhone::attached_in_full_run() else { return };
     let probe = phone.program("access_probe");
     let release = phone.as_root("sed -n 's/.*device.release=\\([0-9]*\\).*/\\1/p' /proc/cmdline");
     let release: u32 = release.trim().parse().expect("a release");

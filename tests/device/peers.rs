@@ -116,7 +116,7 @@ fn without_empty_facts(path: &Path) -> PathBuf {
 
 #[test]
 fn recordings_of_the_real_simpleperf_equal_its_own_report() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let Some(host) = simpleperf() else { return };
     if device.abi() != "arm64-v8a" {
         return;

@@ -27,7 +27,7 @@ fn settings_are_as_before_after_a_recording_and_after_sigint() {
 
 #[test]
 fn the_32_bit_binary_records_on_the_64_bit_kernel() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let abi = match device.abi() {
         "arm64-v8a" => "armeabi-v7a",
         "x86_64" => "x86",
@@ -54,7 +54,7 @@ fn the_32_bit_binary_records_on_the_64_bit_kernel() {
 
 #[test]
 fn every_way_to_record_leaves_every_setting() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let binary = device.program(device.abi(), "tracebridge");
     let capture = format!("{DIR}/ways.dat");
     unusual(&device);
@@ -132,7 +132,7 @@ fn only_the_named_functions_are_traced() {
 
 #[test]
 fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let online = "/sys/devices/system/cpu/cpu1/online";
     if !device.shell(&format!("test -w {online}")).status.success() {
         return support::skip("device", "its second CPU cannot be taken offline");
@@ -172,7 +172,7 @@ fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
 
 #[test]
 fn trace_cmd_reads_a_compressed_capture_of_the_device_binary() {
-    let Some(device) = Device::attached() else { return };
+    let Some(device) = Device::attached_in_full_run() else { return };
     let binary = device.program(device.abi(), "tracebridge");
     let app = device.program(device.abi(), "reference_app");
     let dir = adb::scratch();

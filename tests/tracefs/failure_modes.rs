@@ -288,8 +288,8 @@ fn a_recorder_beside_six_busy_loops_loses_nothing() {
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
-/// The faults of one run, about a minute; docs/faults.md says how to inject more.
-const FAULTS: u32 = 60;
+/// The faults of one run, some ten seconds; docs/faults.md says how to inject more.
+const FAULTS: u32 = 9;
 
 /// The script takes the machine's tracefs for some recordings at a time, so this test must not hold it.
 #[test]

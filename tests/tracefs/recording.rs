@@ -440,7 +440,10 @@ fn random(most: u64) -> u64 {
 fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
     let Some(machine) = machine() else { return };
     let before = Knobs::read(&machine.root);
-    let times: u32 = std::env::var("TRACEBRIDGE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
+    let times: u32 = std::env::var("TRACEBRIDGE_KILLS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(support::rounds(8, 40));
     let _busy = Busy::start();
     let dir = support::tempdir();
     let capture = dir.path().join("x.dat");

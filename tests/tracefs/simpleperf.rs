@@ -12,8 +12,9 @@ use crate::c_programs::{CTarget, root};
 use crate::shown_samples::{MANGLED, comparable, read};
 use crate::tracefs_fixture::machine;
 
-/// Number of recordings: TRACEBRIDGE_SIMPLEPERF_RECORDINGS, or else this one.
-const RECORDINGS: u64 = 16;
+/// Number of recordings: one with each list of `EVENTS`, and more in a full run.
+const RECORDINGS: u64 = EVENTS.len() as u64;
+const RECORDINGS_OF_FULL_RUN: u64 = 100;
 
 /// Events and how often they take samples. `None` in place of a call graph's options: the event types take
 /// none.
@@ -178,8 +179,7 @@ fn compare(bench: &Bench, options: &[&str]) -> usize {
 fn recordings_of_simpleperf_equal_its_own_reports() {
     let Some(_machine) = machine() else { return };
     let Some(bench) = Bench::new() else { return };
-    let recordings = std::env::var("TRACEBRIDGE_SIMPLEPERF_RECORDINGS");
-    let recordings = recordings.map_or(RECORDINGS, |number| number.parse().unwrap());
+    let recordings = support::rounds(RECORDINGS, RECORDINGS_OF_FULL_RUN);
     let mut random = Random(2026);
     let mut samples = 0;
     for number in 0..recordings {

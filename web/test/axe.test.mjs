@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { findViolations, useAxe } from "./axe.mjs";
 import { comparisonPage } from "./comparison_fixture.mjs";
 import { writeFixture } from "./fixture.mjs";
-import { browserTest, clickButton, openPage, scratch, settled } from "./harness.mjs";
+import { browserTest, browsersOfRun, clickButton, openPage, scratch, settled } from "./harness.mjs";
 
 const directory = scratch();
 const FILE = join(directory, "comparison.html");
@@ -35,7 +35,7 @@ for (const theme of ["light", "dark"]) {
     assert.deepEqual(await findViolations(page), [], "help");
   });
 
-  for (const browser of ["chromium", "firefox"]) {
+  for (const browser of browsersOfRun) {
     browserTest(browser, `every tab, with a period and details, has no violation, ${theme}`, async (running) => {
       const { page } = await openPage(running, TASKS, {
         fragment: `theme=${theme}&q=inflate&range=100000000-700000000`,

@@ -5,13 +5,23 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { comparisonPage } from "./comparison_fixture.mjs";
-import { browserTest, clickButton, eventually, gridRows, link, openPage, scratch, texts } from "./harness.mjs";
+import {
+  browserTest,
+  browsersOfRun,
+  clickButton,
+  eventually,
+  gridRows,
+  link,
+  openPage,
+  scratch,
+  texts,
+} from "./harness.mjs";
 
 const FILE = join(scratch(), "comparison.html");
 const made = comparisonPage();
 writeFileSync(FILE, made.html);
 
-for (const browser of ["chromium", "firefox"]) {
+for (const browser of browsersOfRun) {
   browserTest(browser, "the comparison shows every row with its change", async (running) => {
     const { page, problems } = await openPage(running, FILE);
     assert.match((await texts(page, ".total"))[0], /\+192\.0 ms slower \(\+23\.6 %\).*Verdict: slower \(p = 0\.008\)/);

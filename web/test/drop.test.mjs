@@ -7,7 +7,17 @@ import { inflateRawSync } from "node:zlib";
 
 import { pageOf } from "./fixture.mjs";
 import { HOSTILE_NAMES, KINDS } from "./fixture_traces.mjs";
-import { browserTest, clickButton, eventually, gridRows, openPage, scratch, settled, texts } from "./harness.mjs";
+import {
+  browserTest,
+  browsersOfRun,
+  clickButton,
+  eventually,
+  gridRows,
+  openPage,
+  scratch,
+  settled,
+  texts,
+} from "./harness.mjs";
 import { runProgram } from "./program.mjs";
 
 const { TRACEBRIDGE_BIN: program } = process.env;
@@ -41,7 +51,7 @@ async function drop(page, ...files) {
   return said.replace(/✕$/, "");
 }
 
-for (const browser of ["chromium", "firefox"]) {
+for (const browser of browsersOfRun) {
   browserTest(browser, "a dropped page becomes the old one of a comparison", async (running) => {
     const other = KINDS.launch();
     other.title = "earlier.dat";

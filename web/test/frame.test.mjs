@@ -9,6 +9,7 @@ import { pageOf } from "./fixture.mjs";
 import { KINDS } from "./fixture_traces.mjs";
 import {
   browserTest,
+  browsersOfRun,
   clickButton,
   eventually,
   link,
@@ -52,7 +53,7 @@ browserTest("chromium", "damaged pages say in one sentence what is wrong", async
   }
 });
 
-for (const browser of ["chromium", "firefox"]) {
+for (const browser of browsersOfRun) {
   browserTest(browser, "workers decode the trace, and where none may run the page itself", async (running) => {
     const counting = () => {
       window.__answers = 0;

@@ -13,6 +13,14 @@ export { eventually, settled } from "./waiting.mjs";
 /** The longest that a test may take; each of its waits has a limit of its own, LIMIT_MS. */
 const TEST_LIMIT_MS = 20 * 60_000;
 
+/**
+ * The browsers of a test that Chromium alone takes in most runs: a test of each kind takes Firefox in every run,
+ * and the others only with TRACEBRIDGE_ALL in the environment (scripts/test --all).
+ */
+export const browsersOfRun = process.env.TRACEBRIDGE_ALL ? ["chromium", "firefox"] : ["chromium"];
+if (browsersOfRun.length === 1)
+  console.error("SKIPPED (--all): most tests of the page in Firefox: TRACEBRIDGE_ALL is not set");
+
 const running = new Map();
 
 /** The browser that all tests share; another one where it has ended. */

@@ -6,7 +6,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 
 import { processesOf } from "./guard.mjs";
-import { eventually, hasBrowser, scratch } from "./harness.mjs";
+import { browsersOfRun, eventually, hasBrowser, scratch } from "./harness.mjs";
 
 const MARK = "TRACEBRIDGE_PAGE_KILLED_RUN";
 const BROWSERS = new URL("browsers.mjs", import.meta.url).href;
@@ -52,7 +52,7 @@ async function killedWithoutTrace({ run, left }, directory) {
 
 const skip = process.platform === "linux" ? false : "processes are found in /proc, which only Linux has";
 
-for (const name of ["chromium", "firefox"]) {
+for (const name of browsersOfRun) {
   const here = hasBrowser(name) ? skip : `no ${name}`;
   test(`a run that is killed leaves no ${name} and no file`, { skip: here }, async () => {
     const directory = scratch();

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { pageOf } from "./fixture.mjs";
 import { HOSTILE_NAMES, KINDS } from "./fixture_traces.mjs";
-import { browserTest, clickButton, eventually, scratch, settled, texts } from "./harness.mjs";
+import { browserTest, browsersOfRun, clickButton, eventually, scratch, settled, texts } from "./harness.mjs";
 import { APP, batchOf, HELLO, MS, NUMBERS, START_NS } from "./live_fixture.mjs";
 import { encodeBatch, LiveServer } from "./live_server.mjs";
 import { runProgram } from "./program.mjs";
@@ -97,7 +97,7 @@ async function showSecond(page) {
   assert.deepEqual(await live(page, "window"), [SECOND]);
 }
 
-for (const browser of ["chromium", "firefox"]) {
+for (const browser of browsersOfRun) {
   browserTest(browser, "a recording rolls by: rows, states, slices, frames", async (running) => {
     await withLive(running, async ({ page, server }) => {
       await play(page, server, 1, 30);

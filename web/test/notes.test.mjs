@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 
 import { writeFixture } from "./fixture.mjs";
-import { browserTest, clickButton, link, openPage, scratch, settled, texts } from "./harness.mjs";
+import { browserTest, browsersOfRun, clickButton, link, openPage, scratch, settled, texts } from "./harness.mjs";
 
 const MS = 1e6;
 const FILE = join(scratch(), "small.html");
@@ -39,7 +39,7 @@ const red = (page, from, to) =>
     to,
   );
 
-for (const browser of ["chromium", "firefox"]) {
+for (const browser of browsersOfRun) {
   browserTest(browser, "a note is written at the selection, drawn, listed, changed and deleted", async (running) => {
     const { page, problems } = await openPage(running, FILE);
     assert.equal(await red(page, 0, 100 * MS), 0);

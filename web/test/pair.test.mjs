@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { comparisonPage } from "./comparison_fixture.mjs";
 import { pageOf } from "./fixture.mjs";
 import { KINDS } from "./fixture_traces.mjs";
-import { browserTest, clickButton, eventually, openPage, scratch, settled, texts } from "./harness.mjs";
+import { browserTest, browsersOfRun, clickButton, eventually, openPage, scratch, settled, texts } from "./harness.mjs";
 
 const MS = 1e6;
 const directory = scratch();
@@ -58,7 +58,7 @@ const both = (page) =>
   });
 const near = (value, wanted, what) => assert.ok(Math.abs(value - wanted) < 2, `${what}: ${value}, not ${wanted}`);
 
-for (const browser of ["chromium", "firefox"]) {
+for (const browser of browsersOfRun) {
   browserTest(
     browser,
     "both timelines lie under each other, aligned at the launch, and move together",

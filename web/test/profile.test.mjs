@@ -9,6 +9,7 @@ import { pageOf } from "./fixture.mjs";
 import { KINDS } from "./fixture_traces.mjs";
 import {
   browserTest,
+  browsersOfRun,
   clickButton,
   eventually,
   gridRows,
@@ -72,7 +73,7 @@ function compare(rows, expected) {
   }
 }
 
-for (const browser of ["chromium", "firefox"]) {
+for (const browser of browsersOfRun) {
   browserTest(browser, "the table equals the reference, for the whole trace and for windows", async (running) => {
     const { page, problems } = await openPage(running, FILE);
     compare(await gridRows(page), profileOf(calls, methodName));

@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 import { pageOf } from "./fixture.mjs";
 import { KINDS } from "./fixture_traces.mjs";
-import { browserTest, clickButton, eventually, openPage, scratch, settled, texts } from "./harness.mjs";
+import { browserTest, browsersOfRun, clickButton, eventually, openPage, scratch, settled, texts } from "./harness.mjs";
 
 const directory = scratch();
 const HOSTILE = '</script><img src=x onerror="document.title=1">&amp; -->\u202e';
@@ -250,7 +250,7 @@ browserTest("chromium", "the menu is used by keyboard alone, and closes", async 
   assert.deepEqual(problems, []);
 });
 
-for (const browser of ["chromium", "firefox"]) {
+for (const browser of browsersOfRun) {
   browserTest(browser, "pictures show what is seen, with ruler and names; in SVG texts are texts", async (running) => {
     const { page, problems } = await openPage(running, FILE, { before: keeping, fragment: "theme=light" });
     await page.evaluate(() => {

@@ -5,11 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::UsageError;
-use crate::console::complain;
 
 const AGAINST: &str = "--against";
-/// The name that it had before.
-const DIFF: &str = "--diff";
 
 /// The older runs.
 #[derive(Args)]
@@ -18,30 +15,20 @@ pub(super) struct AgainstArgs {
     ///
     /// The newer files stand before it. Files of one directory whose names differ in their endings alone are
     /// one run (launch.dat, launch.trace).
-    #[arg(long, value_name = "OLD", num_args = 1..)]
+    #[arg(long, alias = "diff", value_name = "OLD", num_args = 1..)]
     against: Vec<PathBuf>,
-    /// Another name of --against
-    #[arg(long, value_name = "OLD", num_args = 1.., conflicts_with = "against")]
-    diff: Vec<PathBuf>,
 }
 
 impl AgainstArgs {
-    /// The files of the older side; none without a comparison. Says what `--diff` has taken.
+    /// The files of the older side; none without a comparison.
     ///
     /// # Errors
     /// The option has taken all files, so that nothing is left to compare for this command.
     pub(super) fn old_files(&self, command: &str, new: &[PathBuf]) -> Result<&[PathBuf], UsageError> {
-        let old = self.given();
         if new.is_empty() && self.is_given() {
-            return Err(nothing_to_compare(command, self.option(), old));
+            return Err(nothing_to_compare(command, &self.against));
         }
-        if self.is_given_as(DIFF) {
-            complain(format_args!(
-                "tracebridge: {DIFF} took {} as the older side, as {AGAINST} does",
-                list(old)
-            ));
-        }
-        Ok(old)
+        Ok(&self.against)
     }
 
     /// The same for a command that compares with one file.
@@ -57,35 +44,25 @@ impl AgainstArgs {
             [] => Ok(None),
             [old] => Ok(Some(old)),
             several => Err(UsageError::from(format!(
-                "{} took {} as the older side, and `{command}` compares with one file; sets of runs: tracebridge report \
-                 NEW… {AGAINST} OLD…",
-                self.option(),
+                "{AGAINST} took {} as the older side, and `{command}` compares with one file; sets of runs: tracebridge \
+                 report NEW… {AGAINST} OLD…",
                 list(several)
             ))),
         }
     }
 
     pub(super) fn is_given(&self) -> bool {
-        !self.given().is_empty()
-    }
-
-    pub(super) fn is_given_as(&self, option: &str) -> bool {
-        self.is_given() && self.option() == option
-    }
-
-    /// The option under the name that was typed.
-    pub(super) fn option(&self) -> &'static str {
-        if self.diff.is_empty() { AGAINST } else { DIFF }
+        !self.against.is_empty()
     }
 
     /// The files as they were given.
     pub(super) fn given(&self) -> &[PathBuf] {
-        if self.diff.is_empty() { &self.against } else { &self.diff }
+        &self.against
     }
 }
 
 /// The error of a comparison whose option has taken all files.
-fn nothing_to_compare(command: &str, option: &str, old: &[PathBuf]) -> UsageError {
+fn nothing_to_compare(command: &str, old: &[PathBuf]) -> UsageError {
     let taken = list(old);
     // Of more than two files nobody knows where the newer ones begin.
     let (new, old) = match old {
@@ -94,7 +71,7 @@ fn nothing_to_compare(command: &str, option: &str, old: &[PathBuf]) -> UsageErro
         _ => ("NEW…".to_owned(), "OLD…".to_owned()),
     };
     UsageError::from(format!(
-        "{option} took {taken} as the older side, and nothing is left to compare with it: tracebridge {command} {new} \
+        "{AGAINST} took {taken} as the older side, and nothing is left to compare with it: tracebridge {command} {new} \
          {AGAINST} {old}"
     ))
 }
@@ -117,15 +94,15 @@ mod tests {
             (&["a", "b", "c"], "tracebridge why NEW… --against OLD…"),
         ] {
             let against = old.iter().map(PathBuf::from).collect();
-            let refused = AgainstArgs { against, diff: Vec::new() }.old_files("why", &[]).unwrap_err();
+            let refused = AgainstArgs { against }.old_files("why", &[]).unwrap_err();
             assert!(refused.to_string().contains(words), "{refused}");
         }
-        let diff = AgainstArgs { against: Vec::new(), diff: vec!["a".into(), "b".into()] };
+        let against = AgainstArgs { against: vec!["a".into(), "b".into()] };
         let new = ["c".into()];
-        assert_eq!(diff.old_files("report", &new).unwrap().len(), 2);
-        let refused = diff.one_old_file("profile", &new).unwrap_err().to_string();
+        assert_eq!(against.old_files("report", &new).unwrap().len(), 2);
+        let refused = against.one_old_file("profile", &new).unwrap_err().to_string();
         assert!(
-            refused.starts_with("--diff took a, b as the older side, and `profile` compares with one"),
+            refused.starts_with("--against took a, b as the older side, and `profile` compares with one"),
             "{refused}"
         );
     }

@@ -14,6 +14,7 @@ use crate::cli::exit::UsageError;
 use crate::console::{TerminalWriter, complain};
 use crate::dataset::{self, AddRequest, AddedEvent, KeptTag, LargeTables, ListedTrace, TraceOptions};
 use crate::formats::with_iterations;
+use crate::statistics::RankTest;
 use crate::text::byte_size;
 use crate::timeline::MergeOptions;
 
@@ -34,6 +35,9 @@ enum DatasetCommand {
     List(DatasetListArgs),
     Remove(RemoveArgs),
     Check(CheckArgs),
+    /// Print the p-value of each line of standard input: [[OLD, …], [NEW, …]], for scripts/query
+    #[command(hide = true)]
+    PValues,
 }
 
 /// Add traces to a dataset
@@ -132,7 +136,18 @@ pub fn run(args: DatasetArgs) -> anyhow::Result<Exit> {
         DatasetCommand::List(args) => list(&args),
         DatasetCommand::Remove(args) => remove(&args),
         DatasetCommand::Check(args) => check(&args),
+        DatasetCommand::PValues => p_values(),
     }
+}
+
+/// Prints a number, or `null` with too few measurements, for each line of standard input.
+fn p_values() -> anyhow::Result<Exit> {
+    let mut out = io::stdout().lock();
+    for line in io::stdin().lines() {
+        let [old, new]: [Vec<u64>; 2] = serde_json::from_str(&line?).context("standard input")?;
+        writeln!(out, "{}", json!(RankTest::p_value(&old, &new)))?;
+    }
+    Ok(Exit::Complete)
 }
 
 fn wait_message() {

@@ -9,12 +9,13 @@ use clap::{ArgAction, Parser, ValueEnum};
 use super::progress_bar::ProgressBar;
 use super::{MemoryArgs, Messages};
 use crate::cli::Exit;
+use crate::cli::exit::UsageError;
 use crate::formats::art_method::{CPU, WALL};
 use crate::formats::files_of;
 use crate::profile::ProfileOutput;
-use crate::profile::dmtracedump::{self, DumpRequest, dot};
+use crate::profile::dmtracedump::{self, DumpRequest};
 
-/// Profile a method trace as the old dmtracedump did: same options, same layout, same numbers
+/// Profile a method trace as the old dmtracedump did: same text, same numbers
 ///
 /// Unlike the old tool, this command also reads streaming files, versions 4 and 5, gzip, damaged files, and
 /// the second clock of a trace with two clocks (--clock wall). It counts exits that match no call on stderr
@@ -26,28 +27,16 @@ pub struct DmtracedumpArgs {
     /// NAME.trace, or else for NAME.key
     #[arg(required = true, num_args = 1..=2, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Compare with this trace, which is run 1; the other trace is run 2
-    #[arg(short = 'd', value_name = "TRACE")]
+    /// The old tool's comparison, page and picture, which other commands make
+    #[arg(short = 'd', hide = true)]
     diff: Option<PathBuf>,
-    /// Write HTML: tables that can be sorted and folded, in one page that needs no other file
-    #[arg(short = 'h')]
+    #[arg(short = 'h', hide = true)]
     html: bool,
-    /// Draw the call graph into this PNG file, with the old tool's labels: [number] method (inclusive ms,
-    /// exclusive ms, calls). `profile --png` draws one that fits a screen. (Needs Graphviz)
-    #[arg(short = 'g', value_name = "FILE")]
+    #[arg(short = 'g', hide = true)]
     graph: Option<PathBuf>,
-    /// With -g: keep the graph's source as FILE.dot
-    #[arg(short = 'k')]
-    keep: bool,
     /// Print every record in file order, times in µs, in place of a profile
     #[arg(short = 'o')]
     dump: bool,
-    /// Ignored: the old tool loaded the HTML page's sorting script from here; the page needs none now
-    #[arg(short = 's', value_name = "URL")]
-    sortable: Option<String>,
-    /// With -g: draw only methods with at least this share of their caller's inclusive time, percent, 0 to 99
-    #[arg(short = 't', value_name = "PERCENT", default_value_t = dot::DEFAULT_THRESHOLD_PERCENT, value_parser = clap::value_parser!(u64).range(0..100))]
-    threshold: u64,
     /// The clock of a trace with two clocks [default: cpu, as in the old tool]
     #[arg(long, value_enum, value_name = "CLOCK")]
     clock: Option<ClockArg>,
@@ -79,6 +68,9 @@ impl ClockArg {
 
 /// Runs the command.
 pub fn run(args: DmtracedumpArgs) -> anyhow::Result<Exit> {
+    if let Some(instead) = args.other_command() {
+        return Err(UsageError::from(instead).into());
+    }
     let bar = ProgressBar::of(&args.traces);
     let mut results = super::results(&bar);
     let mut messages = Messages::default();
@@ -90,17 +82,27 @@ pub fn run(args: DmtracedumpArgs) -> anyhow::Result<Exit> {
 }
 
 impl DmtracedumpArgs {
+    /// The command that makes what one of the old tool's options made.
+    fn other_command(&self) -> Option<&'static str> {
+        if self.diff.is_some() {
+            Some("dmtracedump -d: `tracebridge profile TRACE --against OLD` compares two traces")
+        } else if self.html {
+            Some(
+                "dmtracedump -h: `tracebridge open TRACE` shows a page with the methods, and `tracebridge report TRACE` writes it",
+            )
+        } else if self.graph.is_some() {
+            Some("dmtracedump -g: `tracebridge profile TRACE -o FILE.png` draws the call graph")
+        } else {
+            None
+        }
+    }
+
     fn into_request(self) -> DumpRequest {
         DumpRequest {
             traces: self.traces,
             unpack_limit: self.memory.limit(),
-            earlier: self.diff,
-            html: self.html,
             records: self.dump,
             clock: self.clock.map(ClockArg::index),
-            graph: self.graph,
-            keep_graph_source: self.keep,
-            threshold_percent: self.threshold,
         }
     }
 }
@@ -151,8 +153,8 @@ mod tests {
     #[test]
     fn the_old_names_become_commands() {
         assert_eq!(
-            translated("/opt/dmtracedump -h x.trace"),
-            Ok("tracebridge dmtracedump -h x.trace".into())
+            translated("/opt/dmtracedump -o x.trace"),
+            Ok("tracebridge dmtracedump -o x.trace".into())
         );
         assert_eq!(translated("dmtracedump.exe x"), Ok("tracebridge dmtracedump x".into()));
         assert_eq!(translated("traceview x.trace"), Ok("tracebridge open x.trace".into()));

@@ -17,7 +17,6 @@ const GROUPS: [(&str, &[&str]); 3] = [
             "report",
             "profile",
             "merge",
-            "convert",
             "gate",
             "dataset",
             "mcp",
@@ -36,6 +35,14 @@ Environment variables: TRACEBRIDGE_LOG (what -v prints, by parts), TRACEBRIDGE_A
 stalled), TRACEBRIDGE_DEVICE_BINARIES (other device binaries than those inside), and adb's own ANDROID_SERIAL,
 ANDROID_ADB_SERVER_PORT and ADB_SERVER_SOCKET. docs/commands.md#environment-variables has all.";
 
+/// The commands to begin with.
+const FIRST_COMMANDS: &str = "
+Begin with one of these:
+  tracebridge open app.trace                                    # shows a recording in the browser, offline
+  tracebridge adb devices                                       # lists the attached phones
+  tracebridge adb launch com.example.app -o start.html --open   # records the start of an app, and shows it
+";
+
 /// The title of all other commands.
 const ON_THIS_MACHINE: &str =
     "Commands that record this machine itself, as on a device (a phone on adb: tracebridge adb COMMAND):";
@@ -49,7 +56,7 @@ pub(super) fn in_groups(program: Command) -> Command {
     let width = abouts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let line = |(name, about): &(String, String)| format!("  {name:width$}  {about}\n");
     let is_listed = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    let mut text = "{about}\n\n{usage-heading} {usage}\n".to_owned();
+    let mut text = format!("{{about}}\n\n{{usage-heading}} {{usage}}\n{FIRST_COMMANDS}");
     for (title, names) in GROUPS {
         let of_group = names.iter().filter_map(|name| abouts.iter().find(|(own, _)| own == name));
         text += &format!("\n{title}\n{}", of_group.map(line).collect::<String>());

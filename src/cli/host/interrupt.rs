@@ -40,7 +40,7 @@ fn is_held() -> bool {
 fn clean_up() {
     IS_ENDING.store(true, Ordering::SeqCst);
     crate::output_file::abandon_all();
-    crate::profile::dmtracedump::dot::end_all();
+    crate::profile::graphviz::end_all();
     crate::desk::abandon_all();
 }
 

@@ -1,4 +1,5 @@
-//! `merge` and `convert`: put inputs on one clock and write them in a format that people open.
+//! `merge`, whose other name is `convert`: puts inputs on one clock and writes them in a format that people
+//! open.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use crate::output_file::is_stdout;
 use crate::text::byte_size;
 use crate::timeline::{DataKind, MergeOptions, MergeSummary, Window, WindowRequest};
 
-/// Put recordings, method traces and samples on one clock, and write them as one file
+/// Convert a file, or put recordings, method traces and samples on one clock; writes one file
 ///
 /// Kernel recordings (trace.dat, atrace and ftrace text, systrace HTML), method traces (am profile,
 /// Debug.startMethodTracing) and samples (perf, simpleperf) of the same moments go in, in any number; one
@@ -66,25 +67,6 @@ impl PlaceArgs {
     pub(super) fn options(&self) -> MergeOptions {
         MergeOptions { offset_ns: self.offset, clock: self.clock }
     }
-}
-
-/// Turn one file into another format
-///
-/// The same as merge with one input: trace.dat, text, HTML or a method trace becomes what OUT's ending says.
-///
-/// OUT appears when it is complete; after an error or a signal an older file of its name is as it was.
-///
-/// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost, the input is damaged, or the
-/// output has no place for some of the data.
-#[derive(Parser)]
-#[command(after_help = formats_help())]
-pub struct ConvertArgs {
-    /// The file to convert; - is standard input
-    input: PathBuf,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    write: WriteArgs,
 }
 
 #[derive(Args)]
@@ -165,22 +147,9 @@ fn clock(name: &str) -> Result<Clock, String> {
     }
 }
 
-/// Runs `merge`.
+/// Runs the command.
 pub fn merge(args: MergeArgs) -> anyhow::Result<Exit> {
-    run(&args.inputs, &args.output, &args.write, &args.place)
-}
-
-/// Runs `convert`.
-pub fn convert(args: ConvertArgs) -> anyhow::Result<Exit> {
-    run(&[args.input], &args.output, &args.write, &PlaceArgs::default())
-}
-
-fn run(
-    inputs: &[PathBuf],
-    output: &OutputArgs,
-    write: &WriteArgs,
-    place: &PlaceArgs,
-) -> anyhow::Result<Exit> {
+    let MergeArgs { inputs, output, write, place } = &args;
     if is_tables(output) {
         return write_tables(inputs, output, write, place);
     }

@@ -8,7 +8,6 @@ mod completions;
 mod dataset;
 mod dmtracedump;
 mod endings;
-mod first_run;
 mod gate;
 mod given_flag;
 mod help;
@@ -18,9 +17,11 @@ mod live;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod local_record;
 mod log_output;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod merge;
 mod profile;
+mod profile_files;
 mod profile_options;
 mod progress_bar;
 mod report;
@@ -44,15 +45,14 @@ use crate::console::{TerminalWriter, complain};
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{TrackEventCounts, is_benchmark_metrics};
 pub use dmtracedump::translate;
-pub use first_run::greet;
 use progress_bar::ProgressBar;
 pub use usage_error::print_usage_error;
 
 /// The commands of the host.
 #[derive(Subcommand)]
 pub enum HostCommand {
+    #[command(alias = "convert")]
     Merge(merge::MergeArgs),
-    Convert(merge::ConvertArgs),
     Report(report::ReportArgs),
     Open(report::OpenArgs),
     Why(why::WhyArgs),
@@ -62,6 +62,7 @@ pub enum HostCommand {
     Dmtracedump(dmtracedump::DmtracedumpArgs),
     Dataset(dataset::DatasetArgs),
     Gate(gate::GateArgs),
+    #[cfg(feature = "mcp")]
     Mcp(mcp::McpArgs),
     Adb(adb::AdbArgs),
     Version(version::VersionArgs),
@@ -74,7 +75,6 @@ impl HostCommand {
         interrupt::watch();
         let result = match self {
             HostCommand::Merge(args) => merge::merge(args),
-            HostCommand::Convert(args) => merge::convert(args),
             HostCommand::Report(args) => report::report(args),
             HostCommand::Open(args) => report::open(args),
             HostCommand::Why(args) => why::run(args),
@@ -84,6 +84,7 @@ impl HostCommand {
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
             HostCommand::Dataset(args) => dataset::run(args),
             HostCommand::Gate(args) => gate::run(args),
+            #[cfg(feature = "mcp")]
             HostCommand::Mcp(args) => mcp::run(args),
             HostCommand::Adb(args) => adb::run(args),
             HostCommand::Version(args) => version::run(&args),

@@ -8,13 +8,14 @@ use clap::{Parser, ValueEnum};
 
 use super::against::AgainstArgs;
 use super::dmtracedump::ClockArg;
+use super::profile_files::FileArgs;
 use super::progress_bar::ProgressBar;
 use super::{MemoryArgs, Messages};
 use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::profile::{
-    self, PrintForm, ProfileFiles, ProfileOutput, ProfileRequest, RecordFilter, RowKind, RowRequest,
-    SampleWeight, SortKey, TextStyle, TreeDirection,
+    self, PrintForm, ProfileOutput, ProfileRequest, RecordFilter, RowKind, RowRequest, SampleWeight, SortKey,
+    TextStyle, TreeDirection,
 };
 
 /// Profile method traces: show where the time goes, by method, class, package or thread
@@ -34,13 +35,13 @@ use crate::profile::{
 #[command(after_help = "Examples:\n  \
     tracebridge profile app.trace --thread main --top 20\n  \
     tracebridge profile app.trace --tree --threshold 5\n  \
-    tracebridge profile app.trace --flamegraph flame.svg --clock cpu\n  \
+    tracebridge profile app.trace -o flame.svg --clock cpu\n  \
     tracebridge profile app.trace -o calls.speedscope.json\n  \
     tracebridge profile after.trace --against before.trace --by class\n  \
     tracebridge profile release.trace --mapping mapping.txt --method 'com.example.*' --calls")]
 pub struct ProfileArgs {
     /// Method traces; each one is profiled by itself
-    #[arg(required_unless_present_any = ["against", "diff"], value_name = "TRACE")]
+    #[arg(required_unless_present = "against", value_name = "TRACE")]
     pub(super) traces: Vec<PathBuf>,
 
     /// The thing that one row stands for [default: method]
@@ -62,7 +63,7 @@ pub struct ProfileArgs {
     /// Say where the method tracer changed the picture: each method's share of the time by the calls of a
     /// method trace against its share of the samples of the same run (TRACE SAMPLES)
     #[arg(long, help_heading = "Samples", conflicts_with_all = ["by", "sort", "clock", "event", "weight", "calls",
-        "thread", "from", "to", "method", "tree", "bottom_up", "csv", "output", "folded", "flamegraph", "against", "diff",
+        "thread", "from", "to", "method", "tree", "bottom_up", "csv", "output", "folded", "flamegraph", "against",
         "mapping"])]
     pub(super) overhead: bool,
     /// Show this many rows; 0 shows all [default: 40 in a table, all in JSON and CSV]
@@ -112,8 +113,8 @@ pub struct ProfileArgs {
     /// Print the methods that take the time, each with its callers
     #[arg(long, help_heading = "Outputs")]
     pub(super) bottom_up: bool,
-    /// Leave out what is below this share, percent: in --tree of its thread's time, in --bottom-up, --dot,
-    /// --png and --svg of the time of all threads [default: 1 in trees, 5 in graphs]
+    /// Leave out what is below this share, percent: in --tree of its thread's time, in --bottom-up and call
+    /// graphs of the time of all threads [default: 1 in trees, 5 in graphs]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, help_heading = "Outputs")]
     pub(super) threshold: Option<f64>,
     /// Print JSON, one object a trace; times in ns (docs/schemas/profile.json describes it)
@@ -122,43 +123,21 @@ pub struct ProfileArgs {
     /// Print CSV; times in ns
     #[arg(long, help_heading = "Outputs")]
     pub(super) csv: bool,
-    /// Write a file as its ending says: .svg is a flame graph, .folded folded stacks, .dot and .png a call
-    /// graph, .speedscope.json, .firefox.json and .pb.gz files for speedscope.app, profiler.firefox.com and
-    /// pprof
+    /// Write a file as its ending says: .svg is a flame graph, .folded folded stacks, .dot, .png and .dot.svg
+    /// a call graph, .speedscope.json, .firefox.json and .pb.gz files for speedscope.app,
+    /// profiler.firefox.com and pprof. It can be given several times. Graphviz draws .png and .dot.svg; a
+    /// flame graph with --against colours slower methods red and faster ones blue
     #[arg(short, long, value_name = "FILE", help_heading = "Outputs")]
-    pub(super) output: Option<PathBuf>,
-    /// Write folded stacks to FILE (`-` is stdout), one line for each path; times in µs (ns if the trace has
-    /// ns)
-    #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    pub(super) folded: Option<PathBuf>,
-    /// Draw a flame graph; with --against slower methods are red and faster ones are blue
-    #[arg(long, value_name = "SVG", help_heading = "Outputs")]
-    pub(super) flamegraph: Option<PathBuf>,
-    /// Show methods of this package in the app's colour in --flamegraph; can be given several times [default:
-    /// all that are neither Android's nor those of a known library]
+    pub(super) output: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) files: FileArgs,
+    /// Show methods of this package in the app's colour in a flame graph; can be given several times
+    /// [default: all that are neither Android's nor those of a known library]
     #[arg(long, value_name = "PREFIX", help_heading = "Outputs")]
     pub(super) app: Vec<String>,
-    /// Add up all threads in --folded and --flamegraph
+    /// Add up all threads in folded stacks and flame graphs
     #[arg(long, help_heading = "Outputs")]
     pub(super) merge_threads: bool,
-    /// Write the call graph for Graphviz
-    #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    pub(super) dot: Option<PathBuf>,
-    /// Draw the call graph as PNG (needs Graphviz)
-    #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    pub(super) png: Option<PathBuf>,
-    /// Draw the call graph as SVG (needs Graphviz)
-    #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    pub(super) svg: Option<PathBuf>,
-    /// Write a file for speedscope.app, calls in time order
-    #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    pub(super) speedscope: Option<PathBuf>,
-    /// Write a file for profiler.firefox.com, calls in time order
-    #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    pub(super) firefox: Option<PathBuf>,
-    /// Write a file for pprof (`go tool pprof`, Pyroscope), packed with gzip
-    #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    pub(super) pprof: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -266,18 +245,7 @@ impl ProfileArgs {
                 (false, false) => PrintForm::Text,
             },
             style: terminal_style(),
-            files: ProfileFiles {
-                folded: self.folded,
-                flamegraph: self.flamegraph,
-                app: self.app,
-                merge_threads: self.merge_threads,
-                dot: self.dot,
-                png: self.png,
-                svg: self.svg,
-                speedscope: self.speedscope,
-                firefox: self.firefox,
-                pprof: self.pprof,
-            },
+            files: self.files.into_request(self.app, self.merge_threads),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::endings::{check_ending, ends_with};
 use super::profile::{ProfileArgs, RowArg};
+use super::profile_files::{FileOption, OPTIONS};
 use crate::cli::exit::UsageError;
 use crate::export::convert::ConvertError;
 use crate::output_file::check_distinct;
@@ -63,11 +64,11 @@ struct Given {
 }
 
 /// All options that select or shape a result.
-fn options(args: &ProfileArgs) -> [Given; 35] {
+fn options(args: &ProfileArgs) -> Vec<Given> {
     let given = |name, is_given, goes_with, used_by| Given { name, is_given, goes_with, used_by };
     // The whole result depends on such an option, so that every output must use it.
     let selects = |name, is_given, used_by| given(name, is_given, used_by, used_by);
-    [
+    let mut options = vec![
         selects("--by", args.by.is_some(), ROWS),
         selects("--sort", args.sort.is_some(), ROWS),
         selects("--clock", args.clock.is_some(), ALL),
@@ -79,8 +80,7 @@ fn options(args: &ProfileArgs) -> [Given; 35] {
         selects("--to", args.to.is_some(), ALL),
         selects("--mapping", args.mapping.is_some(), ALL),
         selects("--method", args.method.is_some(), ROWS),
-        selects("--against", args.against.is_given_as("--against"), ROWS | STACKS),
-        selects("--diff", args.against.is_given_as("--diff"), ROWS | STACKS),
+        selects("--against", args.against.is_given(), ROWS | STACKS),
         given("--threshold", args.threshold.is_some(), ALL & !(TABLE | CSV), TREES | GRAPHS),
         given("--merge-threads", args.merge_threads, FILES, STACKS),
         given("--app", !args.app.is_empty(), FILES, FLAMEGRAPH),
@@ -95,22 +95,21 @@ fn options(args: &ProfileArgs) -> [Given; 35] {
         given("--bottom-up", args.bottom_up, BOTTOM_UP | JSON, BOTTOM_UP),
         given("--json", args.json, JSON | TREES, JSON),
         selects("--csv", args.csv, CSV),
-        // It has become the option of its ending.
-        given("--output", args.output.is_some(), FILES, FILES),
-        given("--folded", args.folded.is_some(), FILES, FOLDED),
-        given("--flamegraph", args.flamegraph.is_some(), FILES, FLAMEGRAPH),
-        given("--dot", args.dot.is_some(), FILES, DOT),
-        given("--png", args.png.is_some(), FILES, PNG),
-        given("--svg", args.svg.is_some(), FILES, SVG),
-        given("--speedscope", args.speedscope.is_some(), FILES, SPEEDSCOPE),
-        given("--firefox", args.firefox.is_some(), FILES, FIREFOX),
-        given("--pprof", args.pprof.is_some(), FILES, PPROF),
-    ]
+        // They have become the options of their endings.
+        given("--output", !args.output.is_empty(), FILES, FILES),
+    ];
+    let files = OPTIONS.iter().zip(&args.files.0);
+    options.extend(files.map(|(option, path)| given(option.name, path.is_some(), FILES, bit(option.name))));
+    options
+}
+
+/// The output of this name.
+fn bit(name: &str) -> Outputs {
+    NAMES.iter().position(|output| *output == name).map_or(0, |bit| 1 << bit)
 }
 
 /// The outputs of a command line; the table where it names none.
 fn outputs(args: &ProfileArgs) -> Outputs {
-    let bit = |name: &str| NAMES.iter().position(|output| *output == name).map_or(0, |bit| 1 << bit);
     let named = options(args).into_iter().filter(|option| option.is_given).map(|option| bit(option.name));
     match named.fold(0, |all, output| all | output) {
         0 => TABLE,
@@ -126,7 +125,7 @@ fn contradiction(args: &ProfileArgs) -> Option<String> {
         |option: &str, other: &str, why: &str| Some(format!("{option} does not go with {other}: {why}"));
     match () {
         () if args.calls && args.against.is_given() => {
-            refused("--calls", args.against.option(), "a comparison has no callers and callees")
+            refused("--calls", "--against", "a comparison has no callers and callees")
         }
         () if args.calls && by_other => {
             refused("--calls", "--by", "only methods have callers and callees (--by method)")
@@ -177,97 +176,37 @@ fn names(outputs: Outputs) -> String {
     }
 }
 
-// The output files of `profile`: which of them an ending names, and endings that contradict an option.
-
-/// An option that writes a file.
-struct FileOption {
-    name: &'static str,
-    /// The thing that it writes.
-    what: &'static str,
-    /// The endings of its files, the usual one first. `-o` chooses the first option with the file's ending.
-    endings: &'static [&'static str],
-    /// More general endings that are true of its files, too.
-    also: &'static [&'static str],
-}
-
-/// The options, in the order of [`places`].
-const OPTIONS: [FileOption; 8] = [
-    FileOption { name: "--flamegraph", what: "a flame graph is SVG", endings: &[".svg"], also: &[] },
-    FileOption { name: "--folded", what: "folded stacks are text", endings: &[".folded", ".txt"], also: &[] },
-    FileOption {
-        name: "--dot",
-        what: "Graphviz's language is text",
-        endings: &[".dot", ".gv"],
-        also: &[".txt"],
-    },
-    FileOption { name: "--png", what: "the picture is PNG", endings: &[".png"], also: &[] },
-    FileOption { name: "--svg", what: "the picture is SVG", endings: &[".svg"], also: &[] },
-    FileOption {
-        name: "--speedscope",
-        what: "speedscope's file is JSON",
-        endings: &[".speedscope.json", ".speedscope"],
-        also: &[".json"],
-    },
-    FileOption {
-        name: "--firefox",
-        what: "the Firefox profiler's file is JSON",
-        endings: &[".firefox.json", ".profile.json"],
-        also: &[".json", ".json.gz"],
-    },
-    FileOption {
-        name: "--pprof",
-        what: "pprof's file is packed protobuf",
-        endings: &[".pb.gz", ".pprof", ".pb"],
-        also: &[".gz"],
-    },
-];
-
-/// Where each option of [`OPTIONS`] puts its path.
-fn places(args: &mut ProfileArgs) -> [&mut Option<PathBuf>; 8] {
-    [
-        &mut args.flamegraph,
-        &mut args.folded,
-        &mut args.dot,
-        &mut args.png,
-        &mut args.svg,
-        &mut args.speedscope,
-        &mut args.firefox,
-        &mut args.pprof,
-    ]
-}
-
-/// Turns `-o FILE` into the option that the file's ending names.
+/// Turns each `-o FILE` into the option that the file's ending names.
 ///
 /// # Errors
 /// The file is an input or a directory, no option writes such a file, or that option is given too.
 pub(super) fn take_output(args: &mut ProfileArgs) -> anyhow::Result<()> {
-    let Some(path) = args.output.take() else { return Ok(()) };
     let inputs: Vec<&Path> = args.traces.iter().map(PathBuf::as_path).collect();
-    check_distinct(&inputs, &[&path])?;
-    if path.is_dir() {
-        let error = ConvertError::OutputIsDirectory { output: path.display().to_string() };
-        return Err(UsageError::from(error.to_string()).into());
+    for path in std::mem::take(&mut args.output) {
+        check_distinct(&inputs, &[&path])?;
+        if path.is_dir() {
+            let error = ConvertError::OutputIsDirectory { output: path.display().to_string() };
+            return Err(UsageError::from(error.to_string()).into());
+        }
+        let longest = |option: &FileOption| {
+            option.endings.iter().filter(|ending| ends_with(&path, ending)).map(|ending| ending.len()).max()
+        };
+        let named = OPTIONS.iter().enumerate().filter_map(|(at, option)| Some((longest(option)?, at)));
+        let Some((_, at)) = named.max() else {
+            let endings = OPTIONS.map(|option| option.endings[0]).join(", ");
+            return Err(UsageError::from(format!(
+                "-o {}: {}; endings that name an output: {endings}",
+                path.display(),
+                other_way(&path)
+            ))
+            .into());
+        };
+        if let Some(other) = args.files.0[at].replace(path) {
+            let path = args.files.0[at].as_deref().unwrap_or(&other).display();
+            let error = format!("-o {path} and {} {}: name one of them", OPTIONS[at].name, other.display());
+            return Err(UsageError::from(error).into());
+        }
     }
-    let has_ending = |option: &FileOption| option.endings.iter().any(|ending| ends_with(&path, ending));
-    let Some(at) = OPTIONS.iter().position(has_ending) else {
-        return Err(UsageError::from(format!(
-            "-o {}: {}; endings that name an output: {}",
-            path.display(),
-            other_way(&path),
-            OPTIONS
-                .iter()
-                .map(|option| option.endings[0])
-                .filter(|e| *e != ".svg")
-                .fold(".svg".to_owned(), |list, ending| list + ", " + ending)
-        ))
-        .into());
-    };
-    let place = &mut *places(args)[at];
-    if place.is_some() {
-        let name = OPTIONS[at].name;
-        return Err(UsageError::from(format!("-o {} and {name}: name one of them", path.display())).into());
-    }
-    *place = Some(path);
     Ok(())
 }
 
@@ -279,7 +218,7 @@ fn other_way(path: &Path) -> &'static str {
     } else if is(".json") {
         "JSON is printed: `tracebridge profile … --json >FILE`"
     } else if [".pftrace", ".perfetto-trace", ".html", ".htm", ".zip"].into_iter().any(is) {
-        "the calls on a timeline are written by `tracebridge convert TRACE -o FILE`"
+        "the calls on a timeline are written by `tracebridge merge TRACE -o FILE`"
     } else {
         "no output has this ending"
     }
@@ -291,18 +230,8 @@ fn other_way(path: &Path) -> &'static str {
 /// # Errors
 /// A sentence that names the option and the endings of its files.
 pub(super) fn check_endings(args: &ProfileArgs) -> Result<(), UsageError> {
-    let paths = [
-        &args.flamegraph,
-        &args.folded,
-        &args.dot,
-        &args.png,
-        &args.svg,
-        &args.speedscope,
-        &args.firefox,
-        &args.pprof,
-    ];
     let inputs: Vec<&Path> = args.traces.iter().chain(args.against.given()).map(PathBuf::as_path).collect();
-    for (option, path) in OPTIONS.iter().zip(paths) {
+    for (option, path) in OPTIONS.iter().zip(&args.files.0) {
         let Some(path) = path else { continue };
         if check_distinct(&inputs, &[path]).is_err() {
             continue;
@@ -351,10 +280,11 @@ mod tests {
             ("f.speedscope.json", 5),
             ("f.firefox.json", 6),
             ("f.pb.gz", 7),
+            ("f.dot.svg", 4),
         ] {
             let mut args = args(&format!("profile x.trace -o {file}"));
             take_output(&mut args).unwrap();
-            let given: Vec<_> = places(&mut args).into_iter().map(|place| place.take()).collect();
+            let given = args.files.0;
             assert_eq!(given.iter().position(Option::is_some), Some(at), "{file}");
             assert_eq!(given.into_iter().flatten().collect::<Vec<_>>(), [PathBuf::from(file)]);
         }
@@ -365,9 +295,12 @@ mod tests {
         for (file, words) in [
             ("f.csv", "--csv >FILE"),
             ("f.json", "--json >FILE"),
-            ("f.pftrace", "tracebridge convert TRACE -o FILE"),
-            ("f.foo", "no output has this ending; endings that name an output: .svg, .folded, .dot, .png"),
-            ("f.svg --flamegraph g.svg", "-o f.svg and --flamegraph: name one of them"),
+            ("f.pftrace", "tracebridge merge TRACE -o FILE"),
+            (
+                "f.foo",
+                "no output has this ending; endings that name an output: .svg, .folded, .dot, .png, .dot.svg",
+            ),
+            ("f.svg --flamegraph g.svg", "-o f.svg and --flamegraph g.svg: name one of them"),
         ] {
             let refused = take_output(&mut args(&format!("profile x.trace -o {file}"))).unwrap_err();
             assert!(refused.to_string().contains(words), "{file}: {refused}");

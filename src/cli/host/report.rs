@@ -42,7 +42,7 @@ const GROWN_LINES: usize = 5;
 #[derive(Parser)]
 pub struct ReportArgs {
     /// The files to show together; - is standard input
-    #[arg(required_unless_present_any = ["against", "diff"])]
+    #[arg(required_unless_present = "against")]
     inputs: Vec<PathBuf>,
     #[command(flatten)]
     against: AgainstArgs,
@@ -94,7 +94,7 @@ fn check_page_name(inputs: &[PathBuf], output: &Path) -> anyhow::Result<()> {
     let endings = OutputFormat::of_name(PAGE_FORMAT).map_or(&[][..], |format| format.endings);
     if is_named_by_ending && !endings.iter().any(|ending| name.ends_with(ending)) {
         return Err(UsageError::from(format!(
-            "{}: `report` writes a page: name it .html (`tracebridge convert` and `tracebridge merge` write other formats)",
+            "{}: `report` writes a page: name it .html (`tracebridge merge` writes other formats)",
             output.display()
         ))
         .into());

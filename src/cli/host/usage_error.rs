@@ -18,19 +18,10 @@ use crate::formats::{self, FormatId};
 pub fn print_usage_error(error: clap::Error) {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let error = with_true_tips(error, &command_line(), &words);
-    match (error.kind(), error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::InvalidArg)) {
-        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word)), _) if is_path(word) => {
+    let error = with_device_tip(error, &command_line(), &words);
+    match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) if is_path(word) => {
             suggest_commands(word);
-        }
-        (ErrorKind::UnknownArgument, _, Some(ContextValue::String(word)))
-            if !word.starts_with('-') && words.first().is_some_and(|command| command == "convert") =>
-        {
-            let _ = error.print();
-            complain(format_args!(
-                "\nconvert takes one input, and -o before the output: tracebridge convert IN -o OUT.pftrace\n\
-                 merge puts several inputs into one file: tracebridge merge IN {word} -o OUT.pftrace"
-            ));
         }
         _ => _ = error.print(),
     }
@@ -51,10 +42,10 @@ fn suggest_commands(word: &str) {
     let input = path.is_file().then(|| Input::open(path).ok()).flatten();
     let commands = match input.map(|input| formats::identify(&input)) {
         Some(Ok(FormatId::MethodTrace)) => {
-            ["open FILE", "info FILE", "profile FILE", "convert FILE -o OUT.pftrace"].as_slice()
+            ["open FILE", "info FILE", "profile FILE", "merge FILE -o OUT.pftrace"].as_slice()
         }
         Some(Ok(_)) => {
-            &["open FILE", "info FILE", "convert FILE -o OUT.pftrace", "merge FILE APP.trace -o OUT.pftrace"]
+            &["open FILE", "info FILE", "merge FILE -o OUT.pftrace", "merge FILE APP.trace -o OUT.pftrace"]
         }
         _ => &["info FILE"],
     };
@@ -64,82 +55,28 @@ fn suggest_commands(word: &str) {
     }
 }
 
-/// The error with tips that are true. For an argument that a command does not take, clap advises to put `--`
-/// before it, which makes a name of it that nobody means.
-fn with_true_tips(mut error: clap::Error, program: &Command, words: &[String]) -> clap::Error {
-    let context = |kind| match error.get(kind) {
-        Some(ContextValue::String(word)) => Some(word.clone()),
-        _ => None,
+/// The error without advice to make a name of a flag, and with the command that does the same for an attached
+/// device.
+fn with_device_tip(error: clap::Error, program: &Command, words: &[String]) -> clap::Error {
+    let mut error = without_escapes(error);
+    let Some(name) = words.first() else { return error };
+    let on_adb = |name: &str| adb_command(program, name);
+    let is_of_device = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::InvalidSubcommand, _) => {
+            !is_path(name) && (on_adb(name).is_some() || host_command(name).is_some())
+        }
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => host_command(name)
+            .and_then(|host| on_adb(host.strip_prefix("adb ")?))
+            .is_some_and(|command| has_flag(command, word)),
+        _ => false,
     };
-    let similar = context(ContextKind::SuggestedArg);
-    match (error.kind(), context(ContextKind::InvalidArg), context(ContextKind::InvalidSubcommand)) {
-        (ErrorKind::UnknownArgument, Some(word), _)
-            if word.starts_with('-') && !Path::new(&word).exists() =>
-        {
-            error = without_escapes(error);
-            let mut tips = match error.remove(ContextKind::Suggested) {
-                Some(ContextValue::StyledStrs(tips)) => tips,
-                _ => Vec::new(),
-            };
-            let tip = tip_for_argument(&word, program, words);
-            // clap finds `--all` similar to `--kallsyms`.
-            if tip.is_some() || similar.is_some_and(|similar| !begins_alike(&similar, &word)) {
-                error.remove(ContextKind::SuggestedArg);
-            }
-            tips.extend(tip.map(StyledStr::from));
-            if !tips.is_empty() {
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
-            }
-        }
-        (ErrorKind::InvalidSubcommand, _, Some(name))
-            if words.first() == Some(&name)
-                && (adb_command(program, &name).is_some() || host_command(&name).is_some())
-                && !is_path(&name) =>
-        {
-            error.remove(ContextKind::SuggestedSubcommand);
-            let tip = StyledStr::from(device_tip(&name));
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
-        }
-        _ => {}
+    if is_of_device {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.remove(ContextKind::SuggestedArg);
+        let tip = StyledStr::from(device_tip(name));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
     error
-}
-
-/// The argument or option that the user probably means by an argument that the command does not take.
-fn tip_for_argument(word: &str, program: &Command, words: &[String]) -> Option<String> {
-    let mut command = program;
-    let mut depth = 0;
-    while let Some(inner) = words.get(depth).and_then(|name| command.find_subcommand(name)) {
-        command = inner;
-        depth += 1;
-    }
-    let at = words.iter().position(|given| given.starts_with(word))?;
-    if let Some(option) = at.checked_sub(1).and_then(|before| option(command, &words[before])) {
-        let values = option.get_value_names().unwrap_or_default();
-        let value = values.first().map_or("a value", |name| name.as_str());
-        let given = &words[at - 1];
-        return Some(format!("'{given}' takes <{value}>, which does not begin with '-'"));
-    }
-    let name = command.get_name();
-    // As `adb -s SERIAL COMMAND` has it.
-    if name == "adb" && depth == 1 {
-        let behind = words[at..].iter().find_map(|given| command.find_subcommand(given.as_str()));
-        let takes = |inner: &Command| option_or_switch(inner, word);
-        let is_taken = behind.map_or_else(|| command.get_subcommands().any(takes), takes);
-        let behind = behind.map_or("COMMAND", Command::get_name);
-        let tip = || format!("'{word}' stands behind the command: `tracebridge adb {behind} {word} …`");
-        return is_taken.then(tip);
-    }
-    // A command of the device, typed on the host with a flag of the host's.
-    let on_host = host_command(name).filter(|_| depth == 1)?;
-    let has_flag = option_or_switch(adb_command(program, on_host.strip_prefix("adb ")?)?, word);
-    has_flag.then(|| device_tip(name))
-}
-
-/// Whether two options begin with the same letter.
-fn begins_alike(one: &str, other: &str) -> bool {
-    let letter = |option: &str| option.trim_start_matches('-').chars().next();
-    letter(one) == letter(other)
 }
 
 /// The command of `adb` that does for an attached device what the command of this name does on a device.
@@ -155,22 +92,13 @@ fn device_tip(name: &str) -> String {
     }
 }
 
-/// The option of the command that is given so, if it takes a value.
-fn option<'c>(command: &'c Command, given: &str) -> Option<&'c clap::Arg> {
-    command.get_arguments().find(|arg| is_given_as(arg, given) && arg.get_action().takes_values())
-}
-
-fn option_or_switch(command: &Command, given: &str) -> bool {
-    command.get_arguments().any(|arg| is_given_as(arg, given))
-}
-
-fn is_given_as(arg: &clap::Arg, given: &str) -> bool {
-    let long = given.strip_prefix("--");
+/// The command takes a flag that is given so.
+fn has_flag(command: &Command, given: &str) -> bool {
     let short = given.strip_prefix('-').and_then(|rest| rest.chars().next());
-    match long {
+    command.get_arguments().any(|arg| match given.strip_prefix("--") {
         Some(long) => arg.get_long() == Some(long),
         None => short.is_some() && arg.get_short() == short,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -183,7 +111,7 @@ mod tests {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let all = std::iter::once("tracebridge").chain(line.split(' '));
         let error = program.clone().try_get_matches_from(all).unwrap_err();
-        with_true_tips(error, program, &words).to_string()
+        with_device_tip(error, program, &words).to_string()
     }
 
     #[cfg(target_os = "linux")]
@@ -199,11 +127,7 @@ mod tests {
             ("restore --serial S1", "tip: `restore` runs on a device; from here: `tracebridge adb clean`"),
             ("devices", "tip: `devices` is a command for attached devices: `tracebridge adb devices`"),
             ("push -s S1", "tip: `push` is a command for attached devices: `tracebridge adb push`"),
-            ("record sched -t -3", "tip: '-t' takes <TIME>, which does not begin with '-'"),
-            ("adb record sched -t -3", "tip: '-t' takes <TIME>, which does not begin with '-'"),
             ("info --jsn x", "tip: a similar argument exists: '--json'"),
-            ("adb -s S1 record sched", "tip: '-s' stands behind the command: `tracebridge adb record -s …`"),
-            ("adb --all", "tip: '--all' stands behind the command: `tracebridge adb COMMAND --all …`"),
         ] {
             let answer = answer(&program, line);
             assert!(answer.contains(tip) && !answer.contains("use '--"), "{line}: {answer}");

@@ -31,7 +31,7 @@ use crate::why::{Question, difference, lines, lines_of_several, thread_lines};
 #[derive(Parser)]
 pub struct WhyArgs {
     /// The files of one trace: a recording, and its method trace where there is one; - is standard input
-    #[arg(required_unless_present_any = ["against", "diff"])]
+    #[arg(required_unless_present = "against")]
     inputs: Vec<PathBuf>,
     /// Explain a launch: by its number, or all of a package [default: the first]
     #[arg(long, value_name = "N|PACKAGE", num_args = 0..=1, default_missing_value = "1", group = "question")]

@@ -5,6 +5,7 @@
 
 mod bundle;
 mod callstacks;
+mod clock_snapshots;
 mod counter_packets;
 mod deobfuscation;
 mod event_decoder;

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 
 use super::bundle::{self, IndexedBundle, Outline};
+use super::clock_snapshots::read_clock_snapshot;
 use super::counter_packets::is_counters;
 use super::fields::{
-    builtin_clock, clock_snapshot, clock_snapshot_clock, ftrace_cpu_stats, ftrace_stats, ftrace_stats_phase,
-    interned_data, interned_string, package_info, packages_list, process_descriptor, process_tree,
-    process_tree_process, process_tree_thread, sequence_flags, system_info, thread_descriptor, trace_packet,
-    trace_packet_defaults, track_descriptor,
+    ftrace_cpu_stats, ftrace_stats, ftrace_stats_phase, interned_data, interned_string, package_info,
+    packages_list, process_descriptor, process_tree, process_tree_process, process_tree_thread,
+    sequence_flags, system_info, thread_descriptor, trace_packet, trace_packet_defaults, track_descriptor,
 };
 use super::packet_types::{self, PacketTypes};
 use super::recorder_losses::RecorderLosses;
@@ -207,7 +207,7 @@ impl<'a> PacketIndex<'a> {
                     }
                     trace_packet::INCREMENTAL_STATE_CLEARED => is_cleared |= value.number() != 0,
                     trace_packet::INTERNED_DATA => interned = Some(body),
-                    trace_packet::CLOCK_SNAPSHOT => out.snapshots.list.extend(snapshot(body)),
+                    trace_packet::CLOCK_SNAPSHOT => out.snapshots.list.extend(read_clock_snapshot(body)),
                     trace_packet::SYSTEM_INFO => {
                         let sdk = last_value(body, system_info::ANDROID_SDK_VERSION).map(WireValue::number);
                         out.android_sdk = sdk.and_then(|sdk| sdk.try_into().ok()).or(out.android_sdk);
@@ -379,31 +379,6 @@ fn app_of_user(uid: u64) -> u32 {
     (uid % NUMBERS_OF_USER) as u32
 }
 
-/// Reads a `ClockSnapshot`. Returns `None` unless the message has two of the kernel's four clocks at least; a
-/// clock that it does not have reads 0.
-fn snapshot(body: &[u8]) -> Option<Snapshot> {
-    let clock = |message| {
-        let id = last_value(message, clock_snapshot_clock::CLOCK_ID)?.number();
-        Some((id, last_value(message, clock_snapshot_clock::TIMESTAMP)?.number()))
-    };
-    let clocks: HashMap<u64, u64> = fields(body)
-        .filter(|(n, _)| *n == clock_snapshot::CLOCKS)
-        .filter_map(|(_, message)| clock(message.bytes()))
-        .collect();
-    let reading = |id| clocks.get(&id).copied().unwrap_or(0);
-    let snapshot = Snapshot {
-        realtime: reading(builtin_clock::REALTIME),
-        monotonic: reading(builtin_clock::MONOTONIC),
-        monotonic_raw: reading(builtin_clock::MONOTONIC_RAW),
-        boottime: reading(builtin_clock::BOOTTIME),
-        counter: clocks.get(&builtin_clock::TSC).copied(),
-        ftrace: None,
-        took: 0,
-    };
-    let kernel = [snapshot.realtime, snapshot.monotonic, snapshot.monotonic_raw, snapshot.boottime];
-    (kernel.iter().filter(|reading| **reading > 0).count() >= 2).then_some(snapshot)
-}
-
 /// Pushes the process or thread that a `TrackDescriptor` belongs to.
 fn send_track_owner(track: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     if let Some(process) = last_value(track, track_descriptor::PROCESS) {
@@ -479,7 +454,7 @@ impl CountedLosses {
 #[cfg(test)]
 mod tests {
     use super::super::bundle::{EventContent, Extent};
-    use super::super::fields::{ftrace_event, ftrace_event_bundle, trace};
+    use super::super::fields::{builtin_clock, ftrace_event, ftrace_event_bundle, trace};
     use super::super::wire::write::{bytes, message, string, uint};
     use super::*;
     use crate::clock::Timestamp;
@@ -489,26 +464,6 @@ mod tests {
         let mut out = Vec::new();
         message(&mut out, trace::PACKET, fill);
         out
-    }
-
-    fn clock(snapshot: &mut Vec<u8>, id: u64, reading: u64) {
-        message(snapshot, clock_snapshot::CLOCKS, |clock| {
-            uint(clock, clock_snapshot_clock::CLOCK_ID, id);
-            uint(clock, clock_snapshot_clock::TIMESTAMP, reading);
-        });
-    }
-
-    #[test]
-    fn a_snapshot_has_two_clocks_of_the_kernel_at_least() {
-        let mut one = Vec::new();
-        clock(&mut one, builtin_clock::BOOTTIME, 70);
-        clock(&mut one, 64, 5);
-        assert_eq!(snapshot(&one), None);
-        let mut two = one.clone();
-        clock(&mut two, builtin_clock::MONOTONIC, 50);
-        clock(&mut two, builtin_clock::TSC, 9);
-        let expected = Snapshot { boottime: 70, monotonic: 50, counter: Some(9), ..Snapshot::default() };
-        assert_eq!(snapshot(&two), Some(expected));
     }
 
     fn stats(phase: u64, lost: u64) -> Vec<u8> {

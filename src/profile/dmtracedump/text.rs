@@ -8,7 +8,7 @@ const RULE: &str = "============================================================
 const DASHES: &str = "---------------------------------------------";
 
 /// A share in percent; `nan` if the whole is 0, as in the old tool.
-pub(super) fn percent(part: u64, whole: u64) -> f64 {
+fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole as f64
 }
 

@@ -13,8 +13,8 @@ use self::folded::{FoldedStacks, MAX_DRAWN_BYTES};
 use self::graph_picture::GraphPicture;
 use self::viewers::{FirefoxUnit, write_firefox, write_speedscope};
 use super::count::tree::{CallGraph, CallTree, ROOT};
-use super::dmtracedump::dot;
 use super::error::ProfileError;
+use super::graphviz;
 use super::names::TraceNames;
 use super::profile_run::{ProfileOutput, ProfileReport, ProfileRun};
 use super::source::ProfileSource;
@@ -273,9 +273,9 @@ fn write_graphs(
     if let Some(path) = &files.dot {
         output.write_file(&[profile.input], path, |out| out.write_all(graph.as_bytes()))?;
     }
-    for (path, picture) in [(&files.png, dot::Picture::Png), (&files.svg, dot::Picture::Svg)] {
+    for (path, picture) in [(&files.png, graphviz::Picture::Png), (&files.svg, graphviz::Picture::Svg)] {
         if let Some(path) = path {
-            output.write_file(&[profile.input], path, |out| Ok(dot::draw(&graph, picture, out)?))?;
+            output.write_file(&[profile.input], path, |out| Ok(graphviz::draw(&graph, picture, out)?))?;
         }
     }
     Ok(tree.anomalies)

@@ -192,17 +192,15 @@ fn one_of_each_kind(dir: &Path) -> Vec<(String, Vec<u8>, LegalEnds)> {
     kinds
 }
 
-/// How many copies of a file are cut.
-const CUTS: usize = 50;
-
 #[test]
-fn each_of_fifty_cuts_of_every_kind_of_input_is_told() {
+fn each_cut_of_every_kind_of_input_is_told() {
     let dir = support::tempdir();
+    let cuts = support::rounds(12, 50);
     let mut silent = Vec::new();
     for (kind, bytes, ends) in one_of_each_kind(dir.path()) {
         let name = format!("cut.{kind}");
-        for number in 1..=CUTS {
-            let at = bytes.len() * number / (CUTS + 1);
+        for number in 1..=cuts {
+            let at = bytes.len() * number / (cuts + 1);
             if at == 0 || ends.hold(&bytes, at) {
                 continue;
             }

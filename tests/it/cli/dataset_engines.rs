@@ -13,6 +13,9 @@ fn project() -> PathBuf {
 
 /// A Python with Spark and DuckDB, where there is one, and Java.
 fn python_with_spark() -> Option<String> {
+    if support::skip_unless_full_run() {
+        return None;
+    }
     let python = python();
     if has_modules("duckdb, pyspark") && has_program("java") {
         return Some(python);

@@ -313,10 +313,10 @@ fn no_damage_to_a_table_makes_a_command_panic_or_wait() {
     // which have the same columns, headers and footers, and fewer pages.
     let dir = support::tempdir();
     let part = dataset(dir.path());
-    damage_tables(dir.path(), &part, 40, Commands::Some);
+    damage_tables(dir.path(), &part, support::rounds(8, 40), Commands::Some);
     let dir = support::tempdir();
     let part = dataset_of(dir.path(), small);
-    damage_tables(dir.path(), &part, 160, Commands::Some);
+    damage_tables(dir.path(), &part, support::rounds(60, 160), Commands::Some);
 }
 
 /// Every table and column, in a tenth of the bytes.

@@ -35,7 +35,6 @@ mod dataset_fire;
 mod dataset_parts;
 mod duplicates;
 #[cfg(unix)]
-mod first_run;
 mod gate;
 #[cfg(unix)]
 mod hostile_phones;

@@ -7,7 +7,7 @@ use std::path::Path;
 use support::Command;
 
 use support::art_writer::{Action, ArtTrace, Method, Record};
-use support::{Ran, TempDir, has_program, run_in, skip, until};
+use support::{Ran, TempDir, run_in, until};
 
 /// Three threads over 1 s: `main` computes, `a` and `b` wait in Object.wait with 1 µs of CPU time.
 fn sample() -> ArtTrace {
@@ -173,59 +173,6 @@ fn a_call_graph_draws_what_takes_a_share_of_the_whole() {
 }
 
 #[test]
-fn the_old_tool_s_call_graph_keeps_its_labels_and_its_threshold() {
-    if !has_program("dot") {
-        return skip("dot", "no dot on PATH (package graphviz)");
-    }
-    let dir = with_sample();
-    text(dir.path(), &["dmtracedump", "-k", "-g", "x.png", "app.trace"]);
-    let dot = fs::read_to_string(dir.path().join("x.png.dot")).unwrap();
-    assert!(dot.contains("com.example.Main\\<T\\>.run (500, 100, 1)"), "{dot}");
-    assert!(dot.contains("List.draw&") && !dot.contains("Looper"), "20 percent of the caller: {dot}");
-}
-
-#[test]
-fn the_old_tool_s_page_has_tables_and_nothing_from_elsewhere() {
-    let dir = with_sample();
-    let page = text(dir.path(), &["dmtracedump", "-h", "app.trace"]);
-    for section in ["exclusive", "inclusive", "class", "method"] {
-        assert!(page.contains(&format!("<section id=\"{section}\">")), "{section}");
-        assert!(page.contains(&format!("<a href=\"#{section}\">")), "{section}");
-    }
-    assert!(page.contains("default-src 'none'; style-src 'sha256-"));
-    for foreign in ["http:", "https:", "src=\"", "onclick", "style=\"", "Main<T>"] {
-        assert!(!page.contains(foreign), "{foreign}");
-    }
-    assert!(page.contains("</a>.run <span class=\"signature\">()V\tMain&lt;T&gt;.java</span>"), "{page}");
-    // Every link has a place that it leads to.
-    for (n, link) in page.split("href=\"#").skip(1).enumerate() {
-        let id = link.split_once('"').unwrap().0;
-        assert!(page.contains(&format!("id=\"{id}\"")), "link {n}: {id}");
-    }
-    assert!(
-        page.matches("class=\"sortable").count() == 3 && page.matches("<tr class=\"group\">").count() >= 4
-    );
-}
-
-#[test]
-fn the_old_tool_s_comparison_has_tables_with_headings() {
-    let dir = with_sample();
-    let mut later = sample();
-    later.methods[2].name = "loopOnce".into();
-    later.records[7].cpu_us = 450_000;
-    fs::write(dir.path().join("later.trace"), later.to_bytes()).unwrap();
-    let page = text(dir.path(), &["dmtracedump", "-h", "-d", "app.trace", "later.trace"]);
-    assert!(page.contains("<p>Run 1: app.trace · Run 2: later.trace</p>"), "{page}");
-    assert!(page.contains(">Run 1 (µs)</th>") && page.contains(">Diff (%)</th>"));
-    let change = "<td class=\"name\">com.example.Main&lt;T&gt;.run</td><td>100000</td><td>50000</td>\
-                  <td class=\"better\">-50000</td><td class=\"better\">50.00</td><td>1</td><td>1</td>";
-    assert!(page.contains(change), "{page}");
-    let gone =
-        page.split_once("<section id=\"gone\">").unwrap().1.split_once("<section id=\"new\">").unwrap();
-    assert!(gone.0.contains("Looper.loop</td>") && gone.1.contains("Looper.loopOnce</td>"));
-}
-
-#[test]
 fn a_name_without_its_ending_stands_for_the_trace_or_for_the_key_file_with_its_data() {
     let dir = with_sample();
     let bytes = sample().to_bytes();
@@ -258,8 +205,8 @@ fn the_binary_answers_to_the_names_of_the_old_tools() {
         command.current_dir(dir.path()).args(arguments).env("BROWSER", "cp %s seen.html");
         command.env("TMPDIR", dir.path()).run()
     };
-    let page = old("dmtracedump", &["-h", "app.trace"]);
-    assert_eq!(page.stdout, run_in(dir.path(), &["dmtracedump", "-h", "app.trace"]).stdout);
+    let text = old("dmtracedump", &["app.trace"]);
+    assert_eq!(text.stdout, run_in(dir.path(), &["dmtracedump", "app.trace"]).stdout);
     old("dmtracedump", &[]).exited(2);
     for file in ["app.trace", "app"] {
         let _ = fs::remove_file(dir.path().join("seen.html"));

@@ -542,7 +542,7 @@ fn a_thread_that_reuses_the_id_of_an_ended_thread_is_a_separate_thread() {
 }
 
 #[test]
-fn dmtracedump_accepts_the_options_of_the_original() {
+fn dmtracedump_prints_text_and_names_the_command_for_pages_pictures_and_comparisons() {
     let files = Files::new();
     let path = files.write("t.trace", &sample().to_bytes());
     let dump = |options: &[&str]| tracebridge().arg("dmtracedump").args(options).arg(&path).run();
@@ -554,7 +554,11 @@ fn dmtracedump_accepts_the_options_of_the_original() {
         "{}",
         text(&["-o"])
     );
-    assert!(text(&["-h"]).contains("<a href=\"#m0\">[0]</a>"));
-    assert!(text(&["-d", path.to_str().unwrap()]).contains("a.App.run 90 90 0 100.00\n2\n2\n"));
+    for (option, command) in
+        [("-h", "open TRACE"), ("-dx", "profile TRACE --against"), ("-gx", "-o FILE.png")]
+    {
+        let refused = dump(&[option]).exited(2);
+        assert!(refused.stderr.contains(command), "{refused}");
+    }
     assert_eq!(dump(&["-x"]).status.code(), Some(2));
 }

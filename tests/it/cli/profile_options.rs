@@ -61,7 +61,7 @@ const OPTIONS: [&[&str]; 23] = [
     &["--from", "0.1ms"],
     &["--to", "0.4ms"],
     &["--method", "App"],
-    &["--diff", "before.trace"],
+    &["--against", "before.trace"],
     &["--mapping", "mapping.txt"],
     &["--threshold", "50"],
     &["--merge-threads"],
@@ -138,14 +138,14 @@ fn each_pair_of_options_is_refused_by_name_or_both_change_the_result() {
     }
     for pair in [
         ("--calls", "--csv"),
-        ("--diff", "--tree"),
+        ("--against", "--tree"),
         ("--tree", "--csv"),
         ("--top", "--tree"),
         ("--tree", "--bottom-up"),
         ("--signatures", "--json"),
         ("--threshold", "--json"),
         ("--json", "--folded"),
-        ("--diff", "--dot"),
+        ("--against", "--dot"),
         ("--by", "--calls"),
     ] {
         assert!(refused.contains(&pair), "{pair:?} is not refused");
@@ -154,7 +154,7 @@ fn each_pair_of_options_is_refused_by_name_or_both_change_the_result() {
         ("--tree", "--json"),
         ("--threshold", "--tree"),
         ("--threshold", "--dot"),
-        ("--diff", "--csv"),
+        ("--against", "--csv"),
         ("--folded", "--dot"),
         ("--calls", "--json"),
         ("--by", "--sort"),

@@ -22,13 +22,18 @@ fn count(bytes: &[u8]) -> Option<(u64, bool)> {
     Some((reading.tables.events.iter().map(|event| event.samples).sum(), is_told))
 }
 
-/// Cuts a file at 200 places. Between two of its parts, which `is_boundary` finds, nobody can tell a cut.
+/// The number of places at which a file is cut or changed.
+fn places() -> usize {
+    support::rounds(40, 200)
+}
+
+/// Cuts a file at many places. Between two of its parts, which `is_boundary` finds, nobody can tell a cut.
 fn cut(bytes: &[u8], is_boundary: impl Fn(usize) -> bool) {
     let (whole, _) = count(bytes).expect("the whole file is read");
     assert!(whole > 200, "{whole}");
     let mut most = 0;
-    for n in 0..200 {
-        let at = bytes.len() * n / 200;
+    for n in 0..places() {
+        let at = bytes.len() * n / places();
         let Some((samples, is_told)) = count(&bytes[..at]) else { continue };
         assert!(samples <= whole, "cut at {at}: {samples} of {whole} samples");
         assert!(is_told || is_boundary(at), "the cut at byte {at} is not told");
@@ -40,8 +45,8 @@ fn cut(bytes: &[u8], is_boundary: impl Fn(usize) -> bool) {
 /// Changes single bytes, and puts the largest numbers in the places of others: nothing but an error or a
 /// result may come of it.
 fn change(bytes: &[u8]) {
-    for n in 0..100 {
-        let at = bytes.len() * n / 100;
+    for n in 0..places() {
+        let at = bytes.len() * n / places();
         let mut changed = bytes.to_vec();
         changed[at] ^= 0xff;
         count(&changed);
@@ -79,10 +84,10 @@ fn a_profile_for_firefox_that_is_cut_says_so() {
     fs::write(dir.path().join("a.folded"), folded()).unwrap();
     let profile = written(dir.path(), &["profile", "a.folded", "--firefox", "x.json"], "x.json");
     let (whole, _) = count(&profile).unwrap();
-    for n in 0..200 {
-        let part = &profile[..profile.len() * n / 200];
+    for n in 0..places() {
+        let part = &profile[..profile.len() * n / places()];
         let Some((samples, is_told)) = count(part) else { continue };
-        assert!(samples <= whole && is_told, "cut at {n}/200");
+        assert!(samples <= whole && is_told, "cut at place {n}");
     }
     change(&profile);
 }

@@ -156,8 +156,8 @@ fn the_figures_of_the_readme_and_the_pages_come_from_one_file() {
     assert!(from().exited(1).stderr.contains("no line begins with"));
 }
 
-/// The faults of one run, some tens of seconds; docs/faults.md says how to inject more.
-const FAULTS: u32 = 400;
+/// The faults of one run, some ten seconds; docs/faults.md says how to inject more.
+const FAULTS: u32 = 60;
 
 #[test]
 fn commands_on_files_leave_whole_outputs_or_none_after_faults_at_random_moments() {

@@ -128,8 +128,9 @@ fn a_line_end_in_a_threads_name_makes_no_two_lines_of_an_event() {
 fn a_file_cut_anywhere_opens_in_part_and_reports_damage_or_is_refused() {
     for (endian, long, packing) in all() {
         let whole = make(endian, long, packing);
-        for n in 0..200 {
-            let cut = &whole[..whole.len() * n / 200];
+        let cuts = support::rounds(50, 200);
+        for n in 0..cuts {
+            let cut = &whole[..whole.len() * n / cuts];
             match TraceDat::open(cut) {
                 Err(error) => assert!(!error.to_string().is_empty()),
                 Ok(dat) => {
@@ -171,7 +172,7 @@ fn changed_bytes_never_cause_a_panic() {
     };
     for (endian, long, packing) in all() {
         let whole = make(endian, long, packing);
-        for _ in 0..150 {
+        for _ in 0..support::rounds(40, 150) {
             let mut bytes = whole.clone();
             for _ in 0..=random() % 8 {
                 let at = random() as usize % bytes.len();

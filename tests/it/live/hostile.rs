@@ -55,7 +55,7 @@ fn any_bytes_behind_a_head_are_taken_or_refused() {
     let stream = parts.stream(&mut Random(1)).concat();
     let begin = parts.begin().len();
     let mut refused = 0;
-    for seed in 0..200 {
+    for seed in 0..support::rounds(40, 200) {
         let mut random = Random(seed * 2 + 1);
         let mut bytes = stream.clone();
         for _ in 0..random.range(1, 400) {

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many shortened copies of a file are tried, cut at places that lie evenly over the file.
-const CUTS: usize = 200;
+/// How many shortened copies of a file are tried, usually and in a full run, cut at places that lie evenly
+/// over the file.
+const CUTS: [usize; 2] = [40, 200];
 
 /// Gives damaged copies of `bytes` to `info` and to `merge`, each copy as a file of this name: an empty copy,
 /// copies that are cut short, and copies that are random from some byte on. Every run must end with status 1
@@ -36,8 +37,9 @@ pub fn check_damaged_copies(name: &str, bytes: &[u8]) {
 /// The damaged copies, each with a description of the damage.
 fn damaged_copies(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut copies = vec![("that is empty".to_owned(), Vec::new())];
-    for n in 1..=CUTS {
-        let at = bytes.len() * n / (CUTS + 1);
+    let cuts = crate::rounds(CUTS[0], CUTS[1]);
+    for n in 1..=cuts {
+        let at = bytes.len() * n / (cuts + 1);
         copies.push((format!("that is cut at byte {at} of {}", bytes.len()), bytes[..at].to_vec()));
     }
     // xorshift64 gives the same bytes in every run.

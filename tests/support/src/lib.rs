@@ -132,6 +132,26 @@ pub fn skip(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED ({what}): {why}");
 }
 
+/// A full run takes the tests that need much time and rarely find a fault: `scripts/test --all` sets
+/// `TRACEBRIDGE_ALL`.
+pub fn is_full_run() -> bool {
+    std::env::var_os("TRACEBRIDGE_ALL").is_some()
+}
+
+/// How often a loop over cases goes round: `usually`, or `in_full_run` times in a full run.
+pub fn rounds<T>(usually: T, in_full_run: T) -> T {
+    if is_full_run() { in_full_run } else { usually }
+}
+
+/// Reports the test of this thread as skipped and returns true, unless the run is a full one.
+pub fn skip_unless_full_run() -> bool {
+    if !is_full_run() {
+        let thread = std::thread::current();
+        skip("--all", &format!("{}: TRACEBRIDGE_ALL is not set", thread.name().unwrap_or("a test")));
+    }
+    !is_full_run()
+}
+
 /// Whether a program is on PATH.
 pub fn has_program(name: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|p| std::env::split_paths(&p).any(|d| d.join(name).is_file()))
@@ -140,10 +160,12 @@ pub fn has_program(name: &str) -> bool {
 /// Longest wait for all faults of a test.
 const FAULTS_LIMIT: Duration = Duration::from_secs(3600);
 
-/// Runs `scripts/faults`, which injects `count` faults into commands of this kind, and fails unless
-/// everything held. The seed is a fixed one: a run of the suite is to judge a change, and not to search for
-/// faults of another one. `scripts/faults` itself takes another seed in each run.
+/// Runs `scripts/faults`, which injects `count` faults into commands of this kind, or seven times as many in
+/// a full run, and fails unless everything held. The seed is a fixed one: a run of the suite is to judge a
+/// change, and not to search for faults of another one. `scripts/faults` itself takes another seed in each
+/// run.
 pub fn inject_faults(jobs: &str, count: u32) {
+    let count = rounds(count, 7 * count);
     if !has_program("python3") || !has_program("cc") {
         return skip("python", "scripts/faults needs python3 and cc");
     }

@@ -41,5 +41,6 @@ pub fn query(dir: &Path, args: &[&str]) -> crate::Ran {
 #[track_caller]
 pub fn query_of(dir: &Path, args: &[&str]) -> crate::Ran {
     let mut command = Command::new(crate::project_dir().join("scripts/query"));
-    command.current_dir(dir).env("TRACEBRIDGE_PYTHON", python()).args(args).run()
+    command.env("TRACEBRIDGE_PYTHON", python()).env("TRACEBRIDGE_HOST_BINARY", crate::binary());
+    command.current_dir(dir).args(args).run()
 }

@@ -49,7 +49,7 @@ pub struct ContentArgs {
     pub kallsyms: bool,
     /// Compress the capture (trace.dat v7, zstd) once the recording has ended. The disk needs room for both
     /// files for a while. A stream cannot be compressed here: compress it on the host (… | zstd >
-    /// x.stream.zst, which `convert` reads)
+    /// x.stream.zst, which `merge` reads)
     #[arg(long)]
     pub compress: bool,
 }

@@ -231,7 +231,7 @@ fn print_settings_file(file: &SettingsFileReport, out: &mut impl Write) -> io::R
     let what = match file.state {
         SettingsFileState::Running | SettingsFileState::Flight => "is being written",
         SettingsFileState::Killed | SettingsFileState::EarlierBoot | SettingsFileState::Unusable => {
-            "was not finished; what is in it can be read: `tracebridge info` counts its events, `convert` converts them"
+            "was not finished; what is in it can be read: `tracebridge info` counts its events, `merge` converts them"
         }
     };
     writeln!(out, "capture  {} ({bytes} bytes on the disk) {what}", path.display())

@@ -27,7 +27,7 @@ pub struct StartArgs {
 /// these
 #[derive(Debug, Args)]
 pub struct DumpArgs {
-    /// Where the capture goes; - is a stream on stdout, for `tracebridge convert` on the host
+    /// Where the capture goes; - is a stream on stdout, for `tracebridge merge` on the host
     #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
     output: PathBuf,
     #[command(flatten)]

@@ -38,11 +38,11 @@ Exit status: 0 complete, 1 failed, 2 usage, 3 the capture is there but events we
 
   tracebridge record -t 10 -b 8192 -a com.example.app sched freq idle am view -o /data/local/tmp/x.dat
   tracebridge record -t 5 'sched/sched_switch:prev_pid==1||next_pid==1' 'irq/*'
-  adb exec-out /data/local/tmp/tracebridge record -t 10 -o - sched >x.stream   # no storage; `convert x.stream -o x.dat`")]
+  adb exec-out /data/local/tmp/tracebridge record -t 10 -o - sched >x.stream   # no storage; `merge x.stream -o x.dat`")]
 pub struct RecordArgs {
     #[command(flatten)]
     selection: RecordSelection,
-    /// Where the capture goes; - is a stream on stdout, for `tracebridge convert` on the host
+    /// Where the capture goes; - is a stream on stdout, for `tracebridge merge` on the host
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_OUTPUT)]
     output: PathBuf,
     /// Show the events in the browser while they come. With -o -, send them every 100 ms and show nothing,
@@ -109,7 +109,7 @@ impl CaptureArgs {
         if self.contents.compress && output == Path::new("-") {
             return Err(UsageError::from(
                 "--compress is for a capture in a file: compress a stream where it arrives (… -o - | zstd > \
-                 x.stream.zst; `tracebridge convert` and `info` read that)",
+                 x.stream.zst; `tracebridge merge` and `info` read that)",
             ));
         }
         Ok(self.contents.compress)

@@ -1,6 +1,5 @@
-//! The call graph in Graphviz's language, with dmtracedump's labels and threshold.
+//! Runs Graphviz's `dot`, which draws call graphs.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -8,60 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use super::dump::MethodDump;
-use crate::profile::count::tree::ROOT;
-use crate::profile::error::DrawError;
-
-/// The least share of its caller's inclusive time, percent, from which on a method is drawn, unless a request
-/// gives another share.
-pub(crate) const DEFAULT_THRESHOLD_PERCENT: u64 = 20;
+use super::error::DrawError;
 
 /// A kind of picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Picture {
     Png,
     Svg,
-}
-
-/// The graph of all methods below `(toplevel)`. A method is drawn if its inclusive time is at least
-/// `threshold` percent of the inclusive time of a caller that is drawn. A label reads `[number] class.method
-/// (inclusive ms, exclusive ms, calls)`.
-pub(crate) fn to_dot(dump: &MethodDump, threshold: u64) -> String {
-    let mut out = String::from("digraph g {\nnode [shape = record,height=.1];\n");
-    let top = dump.rows.iter().position(|row| row.method == ROOT);
-    let mut drawn = vec![false; dump.rows.len()];
-    let mut to_draw: Vec<usize> = top.into_iter().collect();
-    let mut links = Vec::new();
-    while let Some(n) = to_draw.pop() {
-        if std::mem::replace(&mut drawn[n], true) {
-            continue;
-        }
-        let row = &dump.rows[n];
-        let name = row.name.as_ref().map_or(row.class.clone(), |name| format!("{}.{name}", row.class));
-        let inclusive_ms = row.inclusive / 1_000;
-        let exclusive_ms = row.exclusive / 1_000;
-        let times = format!("{inclusive_ms}, {exclusive_ms}, {}", row.calls[0]);
-        let label = format!("[{}] {} ({times})", row.index, escape(&name));
-        let _ = writeln!(out, "node{}[label = \"{label}\"]", row.index);
-        for child in &dump.children[n][0] {
-            let other = &dump.rows[child.row];
-            let share = (100 * u128::from(other.inclusive)).checked_div(u128::from(row.inclusive));
-            if share.is_some_and(|share| share >= u128::from(threshold)) {
-                links.push((row.index, other.index));
-                to_draw.push(child.row);
-            }
-        }
-    }
-    for (caller, callee) in links {
-        let _ = writeln!(out, "node{caller} -> node{callee}");
-    }
-    out + "}\n"
-}
-
-/// Escapes the characters that are syntax in a record's label. Graphviz takes `<init>` for a port and does
-/// not show it.
-fn escape(name: &str) -> String {
-    name.chars().flat_map(|c| ("<>{}|\"\\ ".contains(c)).then_some('\\').into_iter().chain([c])).collect()
 }
 
 /// The `dot` processes that run.
