@@ -31,10 +31,10 @@ impl Default for HeldLimit {
     }
 }
 
-impl From<UnpackLimit> for HeldLimit {
+impl From<&UnpackLimit> for HeldLimit {
     /// The user's limit on memory, which is one for inputs and outputs.
-    fn from(limit: UnpackLimit) -> HeldLimit {
-        limit.0.map_or_else(HeldLimit::default, HeldLimit)
+    fn from(limit: &UnpackLimit) -> HeldLimit {
+        limit.max().map_or_else(HeldLimit::default, HeldLimit)
     }
 }
 

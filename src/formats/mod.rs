@@ -43,6 +43,7 @@ pub(crate) mod symbolize;
 pub mod symbols;
 mod text_lines;
 pub mod trace_dat;
+pub(crate) mod unpack;
 pub mod unpack_budget;
 mod unread_files;
 mod utf16;

@@ -182,7 +182,7 @@ impl MemoryArgs {
     }
 
     fn limit(&self) -> UnpackLimit {
-        UnpackLimit(self.max_memory)
+        UnpackLimit::new(self.max_memory)
     }
 }
 

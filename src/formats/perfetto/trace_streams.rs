@@ -7,6 +7,7 @@ use super::fields::trace_packet;
 use super::trace_packets::{PlacedPacket, packets};
 use super::wire::read::fields;
 use crate::formats::spill::{FileBytes, RELEASE_BYTES, Release, SpillWriter};
+use crate::formats::unpack::Packing;
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, ReadReport};
 use crate::progress;
@@ -20,12 +21,8 @@ pub(crate) fn decompress(
     out: &mut impl Write,
 ) -> Option<io::Result<()>> {
     match number {
-        trace_packet::COMPRESSED_PACKETS => {
-            Some(budget.read_to_end(flate2::read::ZlibDecoder::new(body), out))
-        }
-        trace_packet::ZSTD_COMPRESSED_PACKETS => {
-            Some(zstd::stream::read::Decoder::new(body).and_then(|decoder| budget.read_to_end(decoder, out)))
-        }
+        trace_packet::COMPRESSED_PACKETS => Some(budget.unpack(Packing::Zlib, body, out)),
+        trace_packet::ZSTD_COMPRESSED_PACKETS => Some(budget.unpack(Packing::Zstd, body, out)),
         _ => None,
     }
 }
@@ -184,7 +181,7 @@ mod tests {
         });
         let mut report = ReadReport::default();
         let data = [&compressed[..], &compressed].concat();
-        unpack(&data, None, &UnpackLimit(Some(1_000)).budget(0), &mut report);
+        unpack(&data, None, &UnpackLimit::new(Some(1_000)).budget(0), &mut report);
         let told: Vec<&str> = report.damage.iter().map(|damage| damage.what.as_str()).collect();
         assert!(told.len() == 1 && told[0].contains("--max-memory"), "{told:?}");
     }

@@ -46,7 +46,7 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
     let source = request.graph.as_deref().filter(|_| request.keep_graph_source).map(source_of);
     let outputs: Vec<&Path> = request.graph.iter().chain(&source).map(PathBuf::as_path).collect();
     check_outputs(&[&request.traces, request.earlier.as_slice()], None, &outputs)?;
-    let inputs = open_inputs(&request.traces, request.unpack_limit, false, output)?;
+    let inputs = open_inputs(&request.traces, &request.unpack_limit, false, output)?;
     let [input] = &inputs[..] else { return Err(ProfileError::SeveralTracesToDump) };
     let mut report = ProfileReport::default();
     let trace = output.read(input, &mut report)?;
@@ -63,7 +63,7 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
     input.check_whole()?;
     match &request.earlier {
         Some(path) => {
-            let input = open_earlier(path, request.unpack_limit, false, output)?;
+            let input = open_earlier(path, &request.unpack_limit, false, output)?;
             let trace = output.read(&input, &mut report)?;
             check_times(&input.name, &trace)?;
             let earlier = MethodDump::from_trace(&trace, clock);
