@@ -33,6 +33,7 @@ pub mod perfetto;
 mod readable_files;
 mod recording;
 mod report;
+mod run_order;
 pub mod samples;
 pub mod screen_video;
 pub mod simpleperf_report;

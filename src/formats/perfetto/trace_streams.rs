@@ -6,11 +6,13 @@ use std::ops::Range;
 use super::fields::trace_packet;
 use super::trace_packets::{PlacedPacket, packets};
 use super::wire::read::fields;
+use crate::formats::run_order::RunSource;
 use crate::formats::spill::{FileBytes, RELEASE_BYTES, Release, SpillWriter};
 use crate::formats::unpack::Packing;
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, ReadReport};
 use crate::progress;
+use crate::varint;
 
 /// Unpacks the field `number` of a packet to `out`, within the budget. Returns `None` if that field does not
 /// hold compressed packets.
@@ -107,6 +109,28 @@ impl<'a> TraceStreams<'a> {
     pub(super) fn release(&self) {
         self.release.iter().for_each(|owner| owner.release(0..self.file.len()));
         self.unpacked.release(0..self.unpacked.len());
+    }
+}
+
+/// Stores the place of a text in the trace.
+pub(super) fn store_text(text: &[u8], streams: &TraceStreams<'_>, out: &mut Vec<u8>) {
+    let place = streams.place_of(text).unwrap_or_default();
+    varint::push(out, place.stream as u64);
+    varint::push(out, place.offset as u64);
+    varint::push(out, text.len() as u64);
+}
+
+/// Reads a text that [`store_text`] has stored.
+pub(super) fn load_text<'a>(rest: &mut &[u8], streams: &'a TraceStreams<'_>) -> Option<&'a [u8]> {
+    let stream = varint::take(rest)? as usize;
+    let offset = varint::take(rest)? as usize;
+    let len = varint::take(rest)? as usize;
+    streams.stream(stream).get(offset..offset.checked_add(len)?)
+}
+
+impl RunSource for TraceStreams<'_> {
+    fn release(&self) {
+        TraceStreams::release(self);
     }
 }
 
