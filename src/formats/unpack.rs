@@ -36,7 +36,8 @@ impl UnpackBudget {
     /// Appends what `packed` unpacks to, and takes it out of the budget.
     ///
     /// # Errors
-    /// Those of [`UnpackBudget::read_to_end`], and data that is damaged. `out` has the bytes before the error.
+    /// Those of [`UnpackBudget::read_to_end`], and data that is damaged. `out` has the bytes before the
+    /// error.
     pub(crate) fn unpack(
         &self,
         packing: Packing,
@@ -212,7 +213,7 @@ mod tests {
     use super::*;
     use crate::formats::unpack_budget::{UnpackLimit, is_over_limit};
 
-    /// An xz stream of `blocks` blocks, each with `chunks` chunks of 64 KiB. The decoder never gets to see it.
+    /// An xz stream of `blocks` blocks, each with `chunks` chunks of 64 KiB. No decoder reads it.
     fn xz(blocks: usize, chunks: usize, flags: u8) -> Vec<u8> {
         let mut xz = b"\xfd7zXZ\0\0\x01crc4".to_vec();
         for _ in 0..blocks {

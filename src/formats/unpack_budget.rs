@@ -1,5 +1,5 @@
-//! The limit on what the inputs of one command may unpack to, over all of their layers and sections together: a
-//! file of some kilobytes can hold gigabytes of zeros.
+//! The limit on what the inputs of one command may unpack to, over all of their layers and sections together:
+//! a file of some kilobytes can hold gigabytes of zeros.
 //!
 //! All decoders of the crate are in `unpack.rs`, and take an [`UnpackBudget`].
 

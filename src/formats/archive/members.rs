@@ -107,7 +107,8 @@ impl<'a> Members<'a> {
             }
         }
         list.sort();
-        let (budget, limit) = (limit.budget(0), limit.clone());
+        let budget = limit.budget(0);
+        let limit = limit.clone();
         let container = Container::Directory { root: root.to_owned(), list, budget, limit };
         Ok(Members { name: root.display().to_string(), container, omissions, is_cut: false }.with_limit())
     }

@@ -1,8 +1,8 @@
 //! The functions at addresses, with those that were inlined into them, from the debugging information of an
 //! ELF file (dwarfstd.org, DWARF 5).
 //!
-//! The entries of one unit at a time are walked with a stack of this module's own: entries may lie inside each
-//! other as deep as the section has bytes.
+//! The entries of one unit at a time are walked with a stack of this module's own: entries may lie inside
+//! each other as deep as the section has bytes.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,8 +15,8 @@ use gimli::{
 use super::work_limit::WorkLimit;
 use crate::varint;
 
-type Bytes<'d> = EndianSlice<'d, RunTimeEndian>;
-type Unit<'d> = gimli::Unit<Bytes<'d>>;
+type DwarfBytes<'d> = EndianSlice<'d, RunTimeEndian>;
+type DwarfUnit<'d> = gimli::Unit<DwarfBytes<'d>>;
 
 /// Most functions that are inlined into each other. Compilers stop far earlier.
 pub(super) const MAX_INLINED: usize = 512;
@@ -33,7 +33,8 @@ const MAX_KEPT_UNITS: usize = 64;
 const STEPS_OF_UNIT: u64 = 1 << 10;
 const STEPS_OF_ENTRY: u64 = 1 << 4;
 
-/// The functions at an address: the one of the code, and behind it those inlined into it, the outermost first.
+/// The functions at an address: the one of the code, and behind it those inlined into it, the outermost
+/// first.
 #[derive(Debug, Clone, Default)]
 struct Chain {
     entries: Vec<UnitOffset>,
@@ -51,27 +52,27 @@ struct OpenFunction {
     function: UnitOffset,
 }
 
-struct Finder<'d, 'w> {
-    dwarf: &'w Dwarf<Bytes<'d>>,
+struct InlinedFinder<'d, 'w> {
+    dwarf: &'w Dwarf<DwarfBytes<'d>>,
     work: &'w mut WorkLimit,
     /// The addresses, sorted, and what is there.
     addresses: &'w [u64],
     chains: Vec<Chain>,
     /// The indexes of the chains that have entries of the current unit.
     touched: Vec<usize>,
-    headers: Vec<(DebugInfoOffset, UnitHeader<Bytes<'d>>)>,
-    kept: HashMap<usize, Rc<Unit<'d>>>,
+    headers: Vec<(DebugInfoOffset, UnitHeader<DwarfBytes<'d>>)>,
+    kept: HashMap<usize, Rc<DwarfUnit<'d>>>,
 }
 
 /// The names of the functions at `addresses`, which are sorted: for each address the outermost function
 /// first, or none.
 pub(super) fn function_names(
-    dwarf: &Dwarf<Bytes<'_>>,
+    dwarf: &Dwarf<DwarfBytes<'_>>,
     addresses: &[u64],
     work: &mut WorkLimit,
 ) -> Vec<Vec<String>> {
     let chains = vec![Chain::default(); addresses.len()];
-    let mut finder = Finder {
+    let mut finder = InlinedFinder {
         dwarf,
         work,
         addresses,
@@ -134,9 +135,9 @@ fn abbreviations_len(table: &[u8]) -> Option<usize> {
     }
 }
 
-impl<'d> Finder<'d, '_> {
+impl<'d> InlinedFinder<'d, '_> {
     /// The unit with this number among the headers.
-    fn unit(&mut self, number: usize) -> Option<Rc<Unit<'d>>> {
+    fn unit(&mut self, number: usize) -> Option<Rc<DwarfUnit<'d>>> {
         if let Some(unit) = self.kept.get(&number) {
             return Some(unit.clone());
         }
@@ -158,10 +159,10 @@ impl<'d> Finder<'d, '_> {
     }
 
     /// The unit without its table of lines, which the crate would read for each unit.
-    fn opened(&mut self, header: UnitHeader<Bytes<'d>>) -> Option<Unit<'d>> {
+    fn opened(&mut self, header: UnitHeader<DwarfBytes<'d>>) -> Option<DwarfUnit<'d>> {
         let encoding = header.encoding();
         let file_type = self.dwarf.file_type;
-        let mut unit = Unit {
+        let mut unit = gimli::Unit {
             abbreviations: self.dwarf.abbreviations(&header).ok()?,
             name: None,
             comp_dir: None,
@@ -207,7 +208,7 @@ impl<'d> Finder<'d, '_> {
     }
 
     /// Whether the unit may have a function at one of the addresses.
-    fn may_hold(&mut self, unit: &Unit<'d>) -> bool {
+    fn may_hold(&mut self, unit: &DwarfUnit<'d>) -> bool {
         let mut has_range = false;
         let mut holds = false;
         let entries = unit.entries_raw(None).ok();
@@ -232,8 +233,8 @@ impl<'d> Finder<'d, '_> {
     /// Reads the attributes of an entry, and calls `each` with its ranges of addresses.
     fn each_range(
         &mut self,
-        unit: &Unit<'d>,
-        entries: &mut EntriesRaw<'_, Bytes<'d>>,
+        unit: &DwarfUnit<'d>,
+        entries: &mut EntriesRaw<'_, DwarfBytes<'d>>,
         abbreviation: &Abbreviation,
         mut each: impl FnMut(&mut Self, Range) -> Option<()>,
     ) -> Option<()> {
@@ -268,7 +269,7 @@ impl<'d> Finder<'d, '_> {
     }
 
     /// Finds the functions of a unit that have the addresses. `None` where a fault or the limit ended that.
-    fn walk(&mut self, unit: &Unit<'d>) -> Option<()> {
+    fn walk(&mut self, unit: &DwarfUnit<'d>) -> Option<()> {
         let mut entries = unit.entries_raw(None).ok()?;
         let mut open: Vec<OpenFunction> = Vec::new();
         while !entries.is_empty() {
@@ -321,17 +322,15 @@ impl<'d> Finder<'d, '_> {
     }
 
     /// Gives the functions names that were found in this unit.
-    fn name_chains(&mut self, unit: &Rc<Unit<'d>>) {
+    fn name_chains(&mut self, unit: &Rc<DwarfUnit<'d>>) {
         let mut known: HashMap<UnitOffset, Option<String>> = HashMap::new();
         for index in std::mem::take(&mut self.touched) {
             let entries = std::mem::take(&mut self.chains[index].entries);
             self.chains[index].is_named |= !entries.is_empty();
             for entry in entries {
-                if !known.contains_key(&entry) {
-                    let name = self.name(unit, entry);
-                    known.insert(entry, name);
-                }
-                let Some(Some(name)) = known.get(&entry) else { continue };
+                let Some(name) = known.entry(entry).or_insert_with(|| self.name(unit, entry)) else {
+                    continue;
+                };
                 let Ok(name) = self.work.name(name.as_bytes()) else { return };
                 self.chains[index].names.push(name);
             }
@@ -339,7 +338,7 @@ impl<'d> Finder<'d, '_> {
     }
 
     /// The name of the function with the entry at `offset`: as the linker has it, or else as the source.
-    fn name(&mut self, unit: &Rc<Unit<'d>>, offset: UnitOffset) -> Option<String> {
+    fn name(&mut self, unit: &Rc<DwarfUnit<'d>>, offset: UnitOffset) -> Option<String> {
         let mut unit = unit.clone();
         let mut offset = offset;
         for _ in 0..MAX_REFERENCES {
@@ -358,7 +357,7 @@ impl<'d> Finder<'d, '_> {
                         }
                         dw::DW_AT_name => name = self.dwarf.attr_string(&unit, attribute.value()).ok(),
                         dw::DW_AT_abstract_origin | dw::DW_AT_specification => {
-                            origin = Some(attribute.value())
+                            origin = Some(attribute.value());
                         }
                         _ => {}
                     }

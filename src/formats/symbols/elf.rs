@@ -26,12 +26,12 @@ pub(super) fn build_id(data: &[u8]) -> Option<String> {
     Some(data_encoding::HEXLOWER.encode(id))
 }
 
-/// The functions at these addresses. Sections are unpacked within `budget`.
+/// The functions at these addresses. ElfSections are unpacked within `budget`.
 pub(super) fn names(data: &[u8], addresses: &[SymbolAddress], budget: &UnpackBudget) -> SymbolNames {
     let mut found = SymbolNames { names: vec![None; addresses.len()], fault: None };
     let Ok(file) = object::File::parse(data) else { return found };
     let mut work = WorkLimit::default();
-    let mut sections = Sections { file: &file, budget, fault: None };
+    let mut sections = ElfSections { file: &file, budget, fault: None };
     let packed = sections.packed_symbols();
     let packed = packed.as_ref().and_then(|packed| object::File::parse(&**packed).ok());
     let mut table = ElfSymbolTable::default();
@@ -53,7 +53,7 @@ pub(super) fn names(data: &[u8], addresses: &[SymbolAddress], budget: &UnpackBud
         let described = sorted.binary_search(&place).ok().and_then(|index| described.get(index));
         *names = function_names(table.find(place), described, &mut work);
     }
-    let over = work.is_over.then(|| SymbolFault::Work(OverWorkLimit));
+    let over = work.is_over.then_some(SymbolFault::Work(OverWorkLimit));
     found.fault = sections.fault.map(SymbolFault::Section).or(over);
     found
 }
@@ -81,14 +81,14 @@ fn virtual_address(file: &object::File<'_>, offset: u64) -> Option<u64> {
 }
 
 /// The sections of a file that are read, unpacked within one budget.
-struct Sections<'f, 'd> {
+struct ElfSections<'f, 'd> {
     file: &'f object::File<'d>,
     budget: &'f UnpackBudget,
     /// The first fault of a section that can't be unpacked.
     fault: Option<io::Error>,
 }
 
-impl<'d> Sections<'_, 'd> {
+impl<'d> ElfSections<'_, 'd> {
     /// A section; `None` where it is missing, broken, or unpacks to more than is left.
     fn unpacked(&mut self, name: &str) -> Option<FilePart<'d>> {
         let section = self.file.section_by_name(name)?.compressed_data().ok()?;
