@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 
 use super::critical_path::WithCriticalPaths;
+use super::held_memory::{HeldLimit, is_over_held_limit};
 use super::report_page::PageVideos;
 use super::{
     ConversionLosses, Create, FORMATS, NamedOut, Out, OutputFormat, TABLES_ENDING, formats_that_hold,
@@ -25,6 +26,13 @@ use crate::timeline::{
 };
 use crate::tracks::TrackBuilder;
 use crate::why::ModelCollector;
+
+impl ConvertError {
+    /// Whether the output would have to keep more in memory than it may.
+    pub(crate) fn is_over_held_limit(&self) -> bool {
+        matches!(self, ConvertError::Merge(MergeError::Io(error)) if is_over_held_limit(error))
+    }
+}
 
 /// A request to convert inputs to one output file.
 #[derive(Debug, Clone)]
@@ -185,6 +193,11 @@ impl<'a> Conversion<'a> {
     }
 
     /// Puts the inputs on one clock and writes them to `output`.
+    /// How much the output may keep in memory.
+    pub(super) fn held_limit(&self) -> HeldLimit {
+        HeldLimit::of_inputs(&self.request.unpack_limit, self.inputs.iter().map(|input| input.size).sum())
+    }
+
     fn merge(
         &self,
         output: &ConversionOutput<'_>,
@@ -195,11 +208,11 @@ impl<'a> Conversion<'a> {
                 create(output.stream()?, &self.inputs, mapping)
             }
             Create::Stream(create) | Create::PassThrough(create, _) => create(output.stream()?),
-            Create::Holding(create) => create(output.stream()?, (&self.request.unpack_limit).into()),
+            Create::Holding(create) => create(output.stream()?, self.held_limit()),
             Create::Page(create) => {
-                let ConvertRequest { output: page, embed_videos, unpack_limit, .. } = &self.request;
+                let ConvertRequest { output: page, embed_videos, .. } = &self.request;
                 let videos = PageVideos::new(&self.inputs, page, *embed_videos);
-                create(output.stream()?, unpack_limit.into(), videos)
+                create(output.stream()?, self.held_limit(), videos)
             }
             Create::Archive(_, create) => {
                 let out = output.seekable()?.ok_or(ConvertError::ArchiveNeedsFile)?;

@@ -185,7 +185,7 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
     for ((files, set), role) in groups.iter().zip(&mut sets).zip([TraceRole::New, TraceRole::Old]) {
         let conversion =
             Conversion::prepare(ConvertRequest { inputs: &files[set.shown], ..request.clone() })?;
-        let mut trace = PageTrace::new((&request.unpack_limit).into());
+        let mut trace = PageTrace::new(conversion.held_limit());
         let pushed = conversion.push_part(&mut trace, conversion.parse_mapping()?.as_ref());
         conversion.check_whole()?;
         let summary = pushed?;
