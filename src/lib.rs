@@ -41,7 +41,7 @@ mod varint;
 mod why;
 mod workers;
 
-use tracebridge_core::{android, categories, console, output_file, text, trace_dat};
+use tracebridge_core::{android, categories, console, depth, output_file, text, trace_dat};
 pub use tracebridge_core::{clock, ftrace, ids};
 pub use tracebridge_markers as markers;
 

@@ -20,7 +20,7 @@ use crate::workers::{Failure, InOrder, OrderedSink, run_parts, worker_count};
 const MAX_WORKERS: usize = 8;
 
 /// A request to add traces.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct AddRequest<'a> {
     /// The dataset's directory, which is made where it is missing.
     pub dataset: &'a Path,

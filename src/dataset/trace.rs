@@ -23,7 +23,7 @@ use crate::text::file_name;
 use crate::timeline::{self, MergeError, MergeOptions, MergeSummary};
 
 /// How traces are taken.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TraceOptions<'a> {
     /// The large tables that get rows.
     pub large: LargeTables,
@@ -31,7 +31,7 @@ pub struct TraceOptions<'a> {
     pub keep_damaged: bool,
     /// Keys and values for the table `tag`.
     pub tags: &'a [(String, String)],
-    /// The user's limit on what each file may unpack to.
+    /// The user's limit on what the files of each trace may unpack to.
     pub unpack_limit: UnpackLimit,
     /// The user's decisions about the place of method traces.
     pub options: MergeOptions,
@@ -81,7 +81,7 @@ pub(super) fn ingest(
     scratch_parent: &Path,
     is_known: &dyn Fn(&str) -> bool,
 ) -> Result<Ingested, Refusal> {
-    let files = open_all(paths, options.unpack_limit).map_err(RefusedTrace::from)?;
+    let files = open_all(paths, &options.unpack_limit.afresh()).map_err(RefusedTrace::from)?;
     let id = trace_id(&files.inputs);
     if is_known(&id) {
         return Ok(Ingested::Known(id));
@@ -274,7 +274,7 @@ pub fn export(
     }
     make_parent(output).map_err(DatasetError::io(output))?;
     let parent = dir_of(output);
-    let opened = open_all(inputs, options.unpack_limit).map_err(RefusedTrace::from)?;
+    let opened = open_all(inputs, &options.unpack_limit).map_err(RefusedTrace::from)?;
     let id = trace_id(&opened.inputs);
     let made = make_rows(inputs, &opened, id, options, parent);
     let IngestedTrace { rows, files, summary, .. } = made.map_err(|refusal| match refusal {

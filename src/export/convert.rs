@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 
 use super::critical_path::WithCriticalPaths;
+use super::held_memory::{HeldLimit, is_over_held_limit};
 use super::report_page::PageVideos;
 use super::{
     ConversionLosses, Create, FORMATS, NamedOut, Out, OutputFormat, TABLES_ENDING, formats_that_hold,
@@ -28,8 +29,15 @@ use crate::timeline::{
 use crate::tracks::TrackBuilder;
 use crate::why::ModelCollector;
 
+impl ConvertError {
+    /// Whether the output would have to keep more in memory than it may.
+    pub(crate) fn is_over_held_limit(&self) -> bool {
+        matches!(self, ConvertError::Merge(MergeError::Io(error)) if is_over_held_limit(error))
+    }
+}
+
 /// A request to convert inputs to one output file.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ConvertRequest<'a> {
     /// Paths of the inputs; `-` is standard input.
     pub inputs: &'a [PathBuf],
@@ -44,7 +52,7 @@ pub struct ConvertRequest<'a> {
     pub only_ftrace: bool,
     /// Compresses the output with gzip, whatever its ending.
     pub gzip: bool,
-    /// The user's limit on what each input may unpack to, and on what the output may keep in memory.
+    /// The user's limit on what all inputs may unpack to, and on what the output may keep in memory.
     pub unpack_limit: UnpackLimit,
     /// The user's decisions about the place of method traces.
     pub options: MergeOptions,
@@ -140,13 +148,13 @@ impl<'a> Conversion<'a> {
         if request.embed_videos && !matches!(format.create, Create::Page(_)) {
             return Err(ConvertError::NoPage { format: format.name });
         }
-        let InputSet { inputs, omissions } = open_all(request.inputs, request.unpack_limit)?;
+        let InputSet { inputs, omissions } = open_all(request.inputs, &request.unpack_limit)?;
         // The traces of a directory have names of their own.
         let opened: Vec<&Path> = inputs.iter().filter(|i| !i.is_member).map(|i| Path::new(&i.name)).collect();
         check_distinct(&opened, &[request.output])?;
         let notes = omissions.iter().map(ToString::to_string).collect();
         let mapping =
-            request.mapping.map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;
+            request.mapping.map(|path| Input::open_within(path, &request.unpack_limit)).transpose()?;
         Ok(Conversion { request, format, inputs, mapping, notes })
     }
 
@@ -194,6 +202,11 @@ impl<'a> Conversion<'a> {
     }
 
     /// Puts the inputs on one clock and writes them to `output`.
+    /// How much the output may keep in memory.
+    pub(super) fn held_limit(&self) -> HeldLimit {
+        HeldLimit::of_inputs(&self.request.unpack_limit, self.inputs.iter().map(|input| input.size).sum())
+    }
+
     fn merge(
         &self,
         output: &ConversionOutput<'_>,
@@ -204,11 +217,11 @@ impl<'a> Conversion<'a> {
                 create(output.stream()?, &self.inputs, mapping)
             }
             Create::Stream(create) | Create::PassThrough(create, _) => create(output.stream()?),
-            Create::Holding(create) => create(output.stream()?, self.request.unpack_limit.into()),
+            Create::Holding(create) => create(output.stream()?, self.held_limit()),
             Create::Page(create) => {
-                let ConvertRequest { output: page, embed_videos, unpack_limit, .. } = self.request;
-                let videos = PageVideos::new(&self.inputs, page, embed_videos);
-                create(output.stream()?, unpack_limit.into(), videos)
+                let ConvertRequest { output: page, embed_videos, .. } = &self.request;
+                let videos = PageVideos::new(&self.inputs, page, *embed_videos);
+                create(output.stream()?, self.held_limit(), videos)
             }
             Create::Archive(_, create) => {
                 let out = output.seekable()?.ok_or(ConvertError::ArchiveNeedsFile)?;

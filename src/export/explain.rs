@@ -261,7 +261,7 @@ pub(crate) fn explain_runs(
     files: &[PathBuf],
     question: &Question,
 ) -> Result<Explained, ExplainError> {
-    explain_each(files, |inputs| explain(ConvertRequest { inputs, ..request }, question))
+    explain_each(files, |inputs| explain(ConvertRequest { inputs, ..request.clone() }, question))
 }
 
 /// Calls `explain` with the files of each run, as [`explain_runs`] does.
@@ -311,10 +311,10 @@ pub(super) const FIRST_LAUNCH: Question = Question::LaunchNumber(1);
 pub(crate) fn grown(
     new: &[PathBuf],
     old: &[PathBuf],
-    limit: UnpackLimit,
+    limit: &UnpackLimit,
 ) -> Result<Option<Difference>, ConvertError> {
-    let request = ConvertRequest { unpack_limit: limit, ..ConvertRequest::to_read(&[]) };
-    let launches = |files: &[PathBuf]| known_launches(explain_runs(request, files, &FIRST_LAUNCH));
+    let request = ConvertRequest { unpack_limit: limit.clone(), ..ConvertRequest::to_read(&[]) };
+    let launches = |files: &[PathBuf]| known_launches(explain_runs(request.clone(), files, &FIRST_LAUNCH));
     let new = launches(new)?;
     let old = launches(old)?;
     Ok((!new.is_empty() && !old.is_empty()).then(|| difference(&new, &old)))

@@ -17,8 +17,8 @@ use crate::tracks::{
     Task, Tasks, ThreadState, TrackSink,
 };
 
-/// Without a limit of the user's, an output may keep this many bytes: a page of 60 million calls or 7 million
-/// events of the scheduler.
+/// Without a limit of the user's, an output of large files may keep this many bytes: a page of 60 million
+/// calls or 7 million events of the scheduler.
 const DEFAULT_BYTES: u64 = 3 << 29;
 
 /// The most that an output may keep in memory, bytes.
@@ -31,11 +31,23 @@ impl Default for HeldLimit {
     }
 }
 
-impl From<UnpackLimit> for HeldLimit {
-    /// The user's limit on memory, which is one for inputs and outputs.
-    fn from(limit: UnpackLimit) -> HeldLimit {
-        limit.0.map_or_else(HeldLimit::default, HeldLimit)
+/// Without a limit of the user's, an output of small files may keep this many bytes, or this many times their
+/// size.
+const SMALL_BYTES: u64 = 256 << 20;
+const RATIO: u64 = 16;
+
+impl HeldLimit {
+    /// The user's limit on memory, which is one for inputs and outputs. Without one it follows the size of
+    /// the files, which have `bytes` together.
+    pub fn of_inputs(limit: &UnpackLimit, bytes: u64) -> HeldLimit {
+        let usual = bytes.saturating_mul(RATIO).clamp(SMALL_BYTES, DEFAULT_BYTES);
+        HeldLimit(limit.max().unwrap_or(usual))
     }
+}
+
+/// Whether an error says that an output would have to keep too much.
+pub(super) fn is_over_held_limit(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<OverHeldLimit>())
 }
 
 /// An output would have to keep more in memory than it may.

@@ -36,7 +36,7 @@ impl MeasuredLaunch {
     /// [`ConvertError`] where an input cannot be read.
     pub fn measure(inputs: &[PathBuf], until: Option<&str>) -> Result<MeasuredLaunch, ConvertError> {
         let request = ConvertRequest::to_read(inputs);
-        let (run, _) = measure(request, until)?;
+        let (run, _) = measure(request.clone(), until)?;
         let explanation = match &run.launch {
             Some(_) => known_launches(explain(request, &FIRST_LAUNCH))?.into_iter().next(),
             None => None,

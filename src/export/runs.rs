@@ -32,10 +32,12 @@ pub(super) fn measure(
     request: ConvertRequest<'_>,
     until: Option<&str>,
 ) -> Result<(MeasuredRun, MergeSummary), ConvertError> {
+    let window = request.window;
+    let inputs = request.inputs;
     let whole = ConvertRequest { window: WindowRequest::default(), ..request };
     let conversion = Conversion::prepare(whole)?;
     let mapping = conversion.parse_mapping()?;
-    let mut builder = TrackBuilder::new(RunMeter::new(until, request.window));
+    let mut builder = TrackBuilder::new(RunMeter::new(until, window));
     let pushed = conversion.push_part(&mut builder, mapping.as_ref());
     conversion.check_whole()?;
     let summary = pushed?;
@@ -46,7 +48,7 @@ pub(super) fn measure(
         meter = std::mem::take(builder.sink());
     }
     let mut run = meter.into_run()?;
-    run.add_metrics(benchmark_times(request.inputs).map_err(MergeError::Io)?);
+    run.add_metrics(benchmark_times(inputs).map_err(MergeError::Io)?);
     Ok((run, summary))
 }
 
@@ -89,7 +91,7 @@ fn run_name(file: &Path) -> OsString {
 /// [`ConvertError`] where a file cannot be read.
 pub fn run_times(
     files: &[PathBuf],
-    limit: UnpackLimit,
+    limit: &UnpackLimit,
     filter: &mut MeasureFilter<'_>,
 ) -> Result<Vec<RunTimes>, ConvertError> {
     runs_of(files).iter().map(|inputs| times_of_run(inputs, limit, filter)).collect()
@@ -113,10 +115,10 @@ pub(crate) fn benchmark_times(inputs: &[PathBuf]) -> io::Result<Vec<(String, i64
 
 fn times_of_run(
     inputs: &[PathBuf],
-    limit: UnpackLimit,
+    limit: &UnpackLimit,
     filter: &mut MeasureFilter<'_>,
 ) -> Result<RunTimes, ConvertError> {
-    let request = ConvertRequest { unpack_limit: limit, ..ConvertRequest::to_read(inputs) };
+    let request = ConvertRequest { unpack_limit: limit.clone(), ..ConvertRequest::to_read(inputs) };
     let (measured, summary) = measure(request, None)?;
     let paths = inputs.iter().map(|path| path.display().to_string());
     let same = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
@@ -169,7 +171,7 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
     for files in &groups {
         let mut runs = Vec::new();
         for files in files {
-            let (run, summary) = measure(ConvertRequest { inputs: files, ..request }, None)?;
+            let (run, summary) = measure(ConvertRequest { inputs: files, ..request.clone() }, None)?;
             is_lossy |= summary.report.is_lossy();
             runs.push(run);
         }
@@ -182,8 +184,9 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
     begin_page(&mut *out, &videos).map_err(MergeError::Io)?;
     let mut page = PageData::new(out);
     for ((files, set), role) in groups.iter().zip(&mut sets).zip([TraceRole::New, TraceRole::Old]) {
-        let conversion = Conversion::prepare(ConvertRequest { inputs: &files[set.shown], ..request })?;
-        let mut trace = PageTrace::new(request.unpack_limit.into());
+        let conversion =
+            Conversion::prepare(ConvertRequest { inputs: &files[set.shown], ..request.clone() })?;
+        let mut trace = PageTrace::new(conversion.held_limit());
         let pushed = conversion.push_part(&mut trace, conversion.parse_mapping()?.as_ref());
         conversion.check_whole()?;
         let summary = pushed?;

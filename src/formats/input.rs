@@ -12,6 +12,7 @@ use super::Damage;
 use super::format_id::{FormatId, UnreadFile};
 use super::mapped_file::MappedFile;
 use super::spill::{FileBytes, Release, SpillWriter, is_of_temporary_file};
+use super::unpack::Packing;
 use super::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
 use super::utf16::{SHOWING_BYTES, UnitOrder, Utf16Reader};
 use crate::clock::Clock;
@@ -151,11 +152,11 @@ impl Input {
     /// Opens `path` (`-` is standard input) and decompresses it if it is a gzip or zstd file. A text in
     /// UTF-16 is read as UTF-8. The file may unpack to as many bytes as are usual for its size.
     pub fn open(path: &Path) -> Result<Input, InputError> {
-        Input::open_within(path, UnpackLimit::default())
+        Input::open_within(path, &UnpackLimit::default())
     }
 
     /// The same as [`Input::open`], with a limit on what the file may unpack to.
-    pub fn open_within(path: &Path, limit: UnpackLimit) -> Result<Input, InputError> {
+    pub fn open_within(path: &Path, limit: &UnpackLimit) -> Result<Input, InputError> {
         let name = path.display().to_string();
         let io_error = |source| InputError::Io { name: name.clone(), source };
         let bytes = if name == "-" {
@@ -241,7 +242,7 @@ impl Input {
     ///
     /// # Errors
     /// [`InputError::Shrunk`].
-    pub(super) fn joined(self, rest: &Input, limit: UnpackLimit) -> Result<Input, InputError> {
+    pub(super) fn joined(self, rest: &Input, limit: &UnpackLimit) -> Result<Input, InputError> {
         let bytes = [&self[..], &rest[..]].concat();
         self.check_whole()?;
         rest.check_whole()?;
@@ -268,10 +269,10 @@ impl Input {
     }
 
     fn unpack(mut self) -> Result<Input, InputError> {
-        let Some(packing) = Packing::from_first_bytes(&self) else { return Ok(self) };
+        let Some(packing) = Encoding::from_first_bytes(&self) else { return Ok(self) };
         let mut out = SpillWriter::default();
         let _pass = Pass::begin("unpacking", self.size);
-        let result = packing.decoder(&self).and_then(|d| self.unpack_budget.read_to_end(d, &mut out));
+        let result = packing.unpack(&self, &self.unpack_budget, &mut out);
         let packed = packing.name();
         match result {
             Err(error) if is_over_limit(&error) => {
@@ -302,63 +303,62 @@ impl Input {
     }
 }
 
-/// How a whole file is compressed.
+/// How a whole file is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Packing {
-    Gzip,
-    Zstd,
+enum Encoding {
+    Packed(Packing, &'static str),
     Utf16(UnitOrder),
 }
 
-impl Packing {
-    /// The compression that the first bytes of a file show.
-    fn from_first_bytes(bytes: &[u8]) -> Option<Packing> {
+impl Encoding {
+    /// The encoding that the first bytes of a file show.
+    fn from_first_bytes(bytes: &[u8]) -> Option<Encoding> {
         match bytes.get(..4)? {
-            [0x1f, 0x8b, 8, _] => Some(Packing::Gzip),
-            [0x28, 0xb5, 0x2f, 0xfd] => Some(Packing::Zstd),
-            _ => UnitOrder::from_start(bytes).map(Packing::Utf16),
+            [0x1f, 0x8b, 8, _] => Some(Encoding::Packed(Packing::Gzip, "gzip")),
+            [0x28, 0xb5, 0x2f, 0xfd] => Some(Encoding::Packed(Packing::Zstd, "zstd")),
+            _ => UnitOrder::from_start(bytes).map(Encoding::Utf16),
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Packing::Gzip => "gzip",
-            Packing::Zstd => "zstd",
-            Packing::Utf16(_) => "UTF-16",
+            Encoding::Packed(_, name) => name,
+            Encoding::Utf16(_) => "UTF-16",
         }
     }
 
-    /// A reader of what is compressed in `bytes`.
-    fn decoder(self, bytes: &[u8]) -> io::Result<Box<dyn Read + '_>> {
-        Ok(match self {
-            Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(BytesWithProgress(bytes))),
-            Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(BytesWithProgress(bytes))?),
-            Packing::Utf16(order) => Box::new(Utf16Reader::new(bytes, order)),
-        })
+    fn unpack(self, bytes: &[u8], budget: &UnpackBudget, out: &mut SpillWriter) -> io::Result<()> {
+        match self {
+            Encoding::Packed(packing, _) => budget.unpack(packing, BytesWithProgress(bytes), out),
+            Encoding::Utf16(order) => budget.read_to_end(Utf16Reader::new(bytes, order), out),
+        }
     }
 }
 
-/// A reader of the contents of a file that is read from `from`, decompressed if it is a gzip or zstd file.
-pub(crate) fn unpacking_reader<'a>(mut from: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+/// A reader of the contents of a file that is read from `from`, decompressed if it is a gzip or zstd file. It
+/// ends with an error at the end of the budget.
+pub(crate) fn unpacking_reader<'a>(
+    mut from: impl Read + 'a,
+    budget: &UnpackBudget,
+) -> io::Result<Box<dyn Read + 'a>> {
     let mut magic = Vec::new();
     from.by_ref().take(MAGIC_BYTES).read_to_end(&mut magic)?;
-    let packing = Packing::from_first_bytes(&magic);
+    let encoding = Encoding::from_first_bytes(&magic);
     let whole = io::Cursor::new(magic).chain(from);
-    Ok(match packing {
-        None => Box::new(whole),
-        Some(Packing::Utf16(order)) => {
+    match encoding {
+        None => Ok(Box::new(whole)),
+        Some(Encoding::Packed(packing, _)) => budget.reader(Some(packing), io::BufReader::new(whole)),
+        Some(Encoding::Utf16(order)) => {
             // The start shows what the file is. Each of its characters has two bytes or more.
             let mut start = Vec::new();
             whole.take(2 * DETECTION_BYTES as u64).read_to_end(&mut start)?;
             let mut text = Vec::new();
             match Utf16Reader::new(&start, order).read_to_end(&mut text) {
-                Err(error) if text.is_empty() => return Err(error),
-                _ => Box::new(io::Cursor::new(text)),
+                Err(error) if text.is_empty() => Err(error),
+                _ => Ok(Box::new(io::Cursor::new(text))),
             }
         }
-        Some(Packing::Gzip) => Box::new(flate2::read::MultiGzDecoder::new(whole)),
-        Some(Packing::Zstd) => Box::new(zstd::stream::read::Decoder::new(whole)?),
-    })
+    }
 }
 
 /// The bytes that show how a file is compressed.
@@ -431,8 +431,8 @@ struct OverMemoryLimit {
     limit: u64,
 }
 
-fn read_all(from: impl Read, limit: UnpackLimit) -> io::Result<Vec<u8>> {
-    let limit = limit.0.unwrap_or(MAX_PIPE_BYTES);
+fn read_all(from: impl Read, limit: &UnpackLimit) -> io::Result<Vec<u8>> {
+    let limit = limit.max().unwrap_or(MAX_PIPE_BYTES);
     let mut out = Vec::new();
     from.take(limit.saturating_add(1)).read_to_end(&mut out)?;
     if out.len() as u64 > limit {

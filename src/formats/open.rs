@@ -86,7 +86,7 @@ pub struct InputFiles {
 ///
 /// # Errors
 /// [`OpenError`] where a file cannot be read, or no reader accepts it.
-pub fn open_all(paths: &[PathBuf], limit: UnpackLimit) -> Result<InputSet, OpenError> {
+pub fn open_all(paths: &[PathBuf], limit: &UnpackLimit) -> Result<InputSet, OpenError> {
     Ok(open_all_with_copies(paths, limit)?.without_copies())
 }
 
@@ -95,7 +95,7 @@ pub fn open_all(paths: &[PathBuf], limit: UnpackLimit) -> Result<InputSet, OpenE
 ///
 /// # Errors
 /// [`OpenError`] where a file cannot be read, or no reader accepts it.
-pub fn open_all_with_copies(paths: &[PathBuf], limit: UnpackLimit) -> Result<InputSet, OpenError> {
+pub fn open_all_with_copies(paths: &[PathBuf], limit: &UnpackLimit) -> Result<InputSet, OpenError> {
     let mut all = InputSet::default();
     let mut has_stdin = false;
     for files in input_files(paths) {
@@ -239,7 +239,7 @@ impl InputFiles {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open_all(&self, limit: UnpackLimit) -> Result<InputSet, OpenError> {
+    pub fn open_all(&self, limit: &UnpackLimit) -> Result<InputSet, OpenError> {
         let mut all = InputSet::default();
         if self.path.is_dir() {
             let inside = archive::inputs_in_directory(&self.path, limit)?;
@@ -258,7 +258,7 @@ impl InputFiles {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open_unexpanded(&self, limit: UnpackLimit) -> Result<Vec<Input>, OpenError> {
+    pub fn open_unexpanded(&self, limit: &UnpackLimit) -> Result<Vec<Input>, OpenError> {
         let Some((archive, members)) = member_of(&self.path) else { return Ok(self.open(limit)?) };
         let mut input = Input::open_within(&archive, limit)?;
         for member in members.split(MEMBER_SEPARATOR) {
@@ -272,7 +272,7 @@ impl InputFiles {
     ///
     /// # Errors
     /// [`InputError`].
-    pub fn open(&self, limit: UnpackLimit) -> Result<Vec<Input>, InputError> {
+    pub fn open(&self, limit: &UnpackLimit) -> Result<Vec<Input>, InputError> {
         let input = Input::open_within(&self.path, limit)?;
         let is_whole = match identify(&input) {
             Ok(FormatId::MethodTrace) => !is_text_section(&input),
@@ -334,7 +334,7 @@ mod tests {
         let paths = [base.clone()];
         let content = || {
             let [files] = &input_files(&paths)[..] else { return None };
-            let inputs = files.open(UnpackLimit::default()).ok()?;
+            let inputs = files.open(&UnpackLimit::default()).ok()?;
             assert_eq!(inputs.len(), 1);
             Some(inputs[0].to_vec())
         };
@@ -374,7 +374,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.key");
         let open =
-            || open_all(std::slice::from_ref(&path), UnpackLimit::default()).map(|set| set.inputs.len());
+            || open_all(std::slice::from_ref(&path), &UnpackLimit::default()).map(|set| set.inputs.len());
         std::fs::write(&path, "# tracer: nop\n").unwrap();
         assert_eq!(open().unwrap(), 1);
         std::fs::write(&path, "*version\n3\n*end\nSLOW").unwrap();

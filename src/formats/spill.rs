@@ -2,10 +2,12 @@
 //! file unpacks to them or because they wait for their turn, are in memory while they are few, else in a
 //! temporary file that is mapped: a small file may unpack to more than memory should hold.
 
+use std::borrow::Cow;
 use std::env;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use super::mapped_file::MappedFile;
 
@@ -43,6 +45,70 @@ impl Release for FileBytes {
     fn release(&self, range: Range<usize>) {
         if let FileBytes::Mapped(map) = self {
             map.release(range);
+        }
+    }
+}
+
+/// A part of an input's bytes, or of bytes that the program made of them.
+#[derive(Debug, Clone)]
+pub(in crate::formats) enum FilePart<'a> {
+    Borrowed(&'a [u8]),
+    Made { bytes: Arc<FileBytes>, range: Range<usize> },
+}
+
+impl FilePart<'_> {
+    /// The parts before and behind the offset `at`.
+    pub(in crate::formats) fn split_at(self, at: usize) -> (Self, Self) {
+        match self {
+            FilePart::Borrowed(bytes) => {
+                let (before, behind) = bytes.split_at(at.min(bytes.len()));
+                (FilePart::Borrowed(before), FilePart::Borrowed(behind))
+            }
+            FilePart::Made { bytes, range } => {
+                let at = (range.start + at).min(range.end);
+                let before = FilePart::Made { bytes: bytes.clone(), range: range.start..at };
+                (before, FilePart::Made { bytes, range: at..range.end })
+            }
+        }
+    }
+}
+
+impl From<FileBytes> for FilePart<'_> {
+    fn from(bytes: FileBytes) -> Self {
+        let range = 0..bytes.len();
+        FilePart::Made { bytes: Arc::new(bytes), range }
+    }
+}
+
+impl<'a> From<Cow<'a, [u8]>> for FilePart<'a> {
+    fn from(bytes: Cow<'a, [u8]>) -> Self {
+        match bytes {
+            Cow::Borrowed(bytes) => FilePart::Borrowed(bytes),
+            Cow::Owned(bytes) => FileBytes::Owned(bytes).into(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl PartialEq<&[u8]> for FilePart<'_> {
+    fn eq(&self, other: &&[u8]) -> bool {
+        **self == **other
+    }
+}
+
+impl Default for FilePart<'_> {
+    fn default() -> Self {
+        FilePart::Borrowed(&[])
+    }
+}
+
+impl Deref for FilePart<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            FilePart::Borrowed(bytes) => bytes,
+            FilePart::Made { bytes, range } => &bytes[range.clone()],
         }
     }
 }

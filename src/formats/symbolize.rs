@@ -69,7 +69,10 @@ pub(crate) fn symbolize(tables: &mut SampleTables, symbols: &SymbolDirectory) ->
         };
         let addresses: Vec<SymbolAddress> = places.iter().map(address).collect();
         let names = symbols.names(&files, &addresses);
-        found.extend(places.into_iter().zip(names).filter_map(|(place, names)| Some((place, names?))));
+        faults
+            .unread
+            .extend(names.fault.map(|fault| format!("the file with the symbols of {name}: {fault}")));
+        found.extend(places.into_iter().zip(names.names).filter_map(|(place, names)| Some((place, names?))));
     }
     let stacks = renumbered(tables, &has_called, &found);
     SymbolizedStacks { stacks, notes: faults.notes() }
@@ -80,11 +83,13 @@ pub(crate) fn symbolize(tables: &mut SampleTables, symbols: &SymbolDirectory) ->
 struct SymbolFaults {
     by_name: Vec<String>,
     other: Vec<String>,
+    /// Sentences about symbols that are not read.
+    unread: Vec<String>,
 }
 
 impl SymbolFaults {
     fn notes(self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = self.unread;
         for (mut names, what) in [
             (
                 self.by_name,
@@ -145,6 +150,7 @@ fn renumbered(
 mod tests {
     use super::*;
     use crate::formats::samples::{FrameKind, SampleModule};
+    use crate::formats::unpack_budget::UnpackLimit;
 
     #[test]
     fn functions_get_names_and_inlined_ones_are_added() {
@@ -152,7 +158,7 @@ mod tests {
         let text = "MODULE Linux arm64 0 x\nINFO CODE_ID ABCD\nINLINE_ORIGIN 0 inlined\nFUNC 100 10 0 caller\n\
             FUNC 110 10 0 next\nFUNC 200 10 0 _Z4leafv\nINLINE 0 1 1 0 204 4\n";
         std::fs::write(dir.path().join("x.sym"), text).unwrap();
-        let symbols = SymbolDirectory::open(&[dir.path().to_owned()]).unwrap();
+        let symbols = SymbolDirectory::open(&[dir.path().to_owned()], &UnpackLimit::default()).unwrap();
         let mut tables = SampleTables::default();
         for (path, build_id) in [("/lib/libx.so", "abcd"), ("/lib/x", "ffff")] {
             let module =
@@ -184,7 +190,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let text = "MODULE Linux arm64 0 libx.so\nINLINE_ORIGIN 0 inlined\nFUNC 200 10 0 leaf\nINLINE 0 1 1 0 204 4\n";
         std::fs::write(dir.path().join("x.sym"), text).unwrap();
-        let symbols = SymbolDirectory::open(&[dir.path().to_owned()]).unwrap();
+        let symbols = SymbolDirectory::open(&[dir.path().to_owned()], &UnpackLimit::default()).unwrap();
         let mut tables = SampleTables::default();
         tables.modules.push(SampleModule { path: "/lib/libx.so".into(), ..SampleModule::default() });
         let frame = FrameIndex::default().intern(&mut tables, "", 0, FrameKind::Native, 0x205);

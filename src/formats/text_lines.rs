@@ -1,5 +1,6 @@
 //! The lines of a text, and the memory of the file that the text lies in.
 
+use crate::formats::run_order::RunSource;
 use crate::formats::spill::{RELEASE_BYTES, Release};
 use crate::progress;
 
@@ -13,6 +14,12 @@ pub(in crate::formats) struct FileMemory<'a> {
     pub(in crate::formats) owner: Option<&'a dyn Release>,
     /// The bytes of the file.
     pub(in crate::formats) len: usize,
+}
+
+impl RunSource for FileMemory<'_> {
+    fn release(&self) {
+        self.owner.iter().for_each(|owner| owner.release(0..self.len));
+    }
 }
 
 impl<'a> FileMemory<'a> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::formats::archive::Members;
 use crate::formats::input::{Input, first_bytes, unpacking_reader};
-use crate::formats::unpack_budget::UnpackLimit;
+use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{UnreadFile, identify_bytes};
 
 /// A directory or an archive, and the traces in it.
@@ -47,9 +47,9 @@ impl ContainerReport {
     }
 
     /// Adds the file if its first bytes are those of a trace.
-    fn add(&mut self, path: String, bytes: u64, content: impl Read) {
+    fn add(&mut self, path: String, bytes: u64, content: impl Read, budget: &UnpackBudget) {
         self.files += 1;
-        match unpacking_reader(content).and_then(first_bytes) {
+        match unpacking_reader(content, budget).and_then(first_bytes) {
             Ok(start) => match format_name(&start) {
                 Some((format, None)) => {
                     self.traces.push(FoundTrace { path, bytes, format, is_read: true, hint: None });
@@ -79,7 +79,7 @@ fn format_name(start: &[u8]) -> Option<(&'static str, Option<&'static str>)> {
 /// # Errors
 /// The directory cannot be read.
 pub fn search_directory(root: &Path) -> io::Result<ContainerReport> {
-    Ok(search(Members::of_directory(root, UnpackLimit::default())?))
+    Ok(search(Members::of_directory(root, &UnpackLimit::default())?))
 }
 
 /// Searches `input` if it is an archive. Returns `None` for every other file, and for an archive whose list
@@ -91,7 +91,10 @@ pub fn search_archive(input: &Input) -> Option<ContainerReport> {
 fn search(mut members: Members<'_>) -> ContainerReport {
     let mut report = ContainerReport::new(members.name().to_owned(), members.kind());
     for number in 0..members.count() {
-        let read = members.read_entry(number, |path, bytes, content| report.add(path, bytes, content));
+        // Of each file its first bytes are unpacked, and forgotten.
+        let budget = members.budget().afresh();
+        let read =
+            members.read_entry(number, |path, bytes, content| report.add(path, bytes, content, &budget));
         if let Some(Err(error)) = read {
             report.notes.push(format!("file {number}: {error}"));
         }

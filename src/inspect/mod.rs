@@ -103,7 +103,7 @@ pub struct InspectedFiles {
 }
 
 /// Inspects the input in `files`; of an archive or of a text with dumps of threads, the traces inside.
-pub fn inspect_files(files: &InputFiles, limit: UnpackLimit) -> InspectedFiles {
+pub fn inspect_files(files: &InputFiles, limit: &UnpackLimit) -> InspectedFiles {
     let mut inspected = InspectedFiles::default();
     if let Err(error) = inspected.add(files, limit) {
         inspected.error = Some(error);
@@ -112,7 +112,7 @@ pub fn inspect_files(files: &InputFiles, limit: UnpackLimit) -> InspectedFiles {
 }
 
 impl InspectedFiles {
-    fn add(&mut self, files: &InputFiles, limit: UnpackLimit) -> Result<(), InspectError> {
+    fn add(&mut self, files: &InputFiles, limit: &UnpackLimit) -> Result<(), InspectError> {
         for input in files.open_unexpanded(limit)? {
             self.archive = container::search_archive(&input);
             for input in formats::expand(input)?.inputs {

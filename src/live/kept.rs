@@ -8,6 +8,7 @@ use crate::clock::Timestamp;
 use crate::export::convert::{Conversion, ConvertError, ConvertRequest};
 use crate::export::{FORMATS, OutputFormat};
 use crate::formats::trace_dat::FollowedPage;
+use crate::formats::unpack_budget::UnpackLimit;
 use crate::output_file::{OutputFile, Readers, ScratchDir};
 use crate::trace_dat::RecorderInfo;
 use crate::trace_dat::recorder_stream::StreamedHead;
@@ -16,6 +17,10 @@ use crate::trace_dat::recorder_stream::StreamedHead;
 const DAT: &str = "trace-dat";
 /// The name of the format of report pages.
 const PAGE: &str = "report";
+/// Most bytes that a page of the kept part may take in memory: it is made while the recording goes on.
+const PAGE_BYTES: u64 = 256 << 20;
+/// The shortest part that a page is made of instead of all: one of so many.
+const MAX_PARTS: u64 = 64;
 /// The longest name of a temporary file, characters.
 const MAX_NAME: usize = 60;
 
@@ -137,7 +142,7 @@ impl Kept {
                     && path.extension().is_none_or(|ending| ending != "gz")
             }
         };
-        if is_dat { self.copy(path) } else { self.convert(path, format) }
+        if is_dat { self.copy(path) } else { self.convert(path, format, UnpackLimit::default()) }
     }
 
     /// Writes the pages as they are.
@@ -154,7 +159,12 @@ impl Kept {
         Ok(WrittenFile { format, bytes, is_lossy })
     }
 
-    fn convert(&self, path: &Path, format: Option<&str>) -> Result<WrittenFile, KeptError> {
+    fn convert(
+        &self,
+        path: &Path,
+        format: Option<&str>,
+        unpack_limit: UnpackLimit,
+    ) -> Result<WrittenFile, KeptError> {
         let dir = std::env::temp_dir();
         let scratch = ScratchDir::create(&dir).map_err(file_error(&dir))?;
         let dat = scratch.path().join(self.file_name());
@@ -164,22 +174,41 @@ impl Kept {
         out.flush().map_err(file_error(&dat))?;
         drop(out);
         let inputs: [PathBuf; 1] = [dat];
-        let request = ConvertRequest { format, ..ConvertRequest::new(&inputs, path) };
+        let request = ConvertRequest { format, unpack_limit, ..ConvertRequest::new(&inputs, path) };
         let converted = Conversion::prepare(request)?.run()?;
         let is_lossy = converted.is_lossy();
         Ok(WrittenFile { format: converted.format.name, bytes: converted.bytes, is_lossy })
     }
 
-    /// A report page.
+    /// A report page. If a page of all would take too much memory, it is a page of the last part, whose title
+    /// says so.
     ///
     /// # Errors
     /// [`KeptError`].
     pub fn page(&self) -> Result<Vec<u8>, KeptError> {
+        self.page_within(UnpackLimit::new(Some(PAGE_BYTES)))
+    }
+
+    fn page_within(&self, limit: UnpackLimit) -> Result<Vec<u8>, KeptError> {
         let dir = std::env::temp_dir();
         let scratch = ScratchDir::create(&dir).map_err(file_error(&dir))?;
         let path = scratch.path().join("page.html");
-        self.convert(&path, Some(PAGE))?;
-        std::fs::read(&path).map_err(file_error(&path))
+        let whole = self.extent_ns();
+        let mut part = self.clone();
+        let mut parts = 1;
+        loop {
+            let Err(error) = part.convert(&path, Some(PAGE), limit.afresh()) else {
+                return std::fs::read(&path).map_err(file_error(&path));
+            };
+            let is_over = matches!(&error, KeptError::Convert(error) if error.is_over_held_limit());
+            let Some((start, end)) = whole.filter(|_| is_over && parts < MAX_PARTS) else {
+                return Err(error);
+            };
+            parts *= 2;
+            let from = end - end.saturating_sub(start) / parts;
+            part = self.between(from, end);
+            part.title = format!("last {} ms of {}", (end - from) / 1_000_000, self.title);
+        }
     }
 
     /// The title as the name of a file, which pages have as their title.

@@ -43,17 +43,17 @@ pub fn run(request: &ProfileRequest, output: &mut ProfileOutput<'_>) -> Result<P
         &request.files.paths(),
     )?;
     let mapping =
-        request.mapping.as_deref().map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;
+        request.mapping.as_deref().map(|path| Input::open_within(path, &request.unpack_limit)).transpose()?;
     let symbols = match request.symbols.as_slice() {
         [] => None,
-        paths => Some(SymbolDirectory::open(paths).map_err(ProfileError::Symbols)?),
+        paths => Some(SymbolDirectory::open(paths, &request.unpack_limit).map_err(ProfileError::Symbols)?),
     };
     if symbols.as_ref().is_some_and(SymbolDirectory::is_empty) {
         return Err(ProfileError::NoSymbols);
     }
-    let inputs = open_inputs(&request.traces, request.unpack_limit, true, output)?;
+    let inputs = open_inputs(&request.traces, &request.unpack_limit, true, output)?;
     let earlier_input = match &request.earlier {
-        Some(path) => Some(open_earlier(path, request.unpack_limit, true, output)?),
+        Some(path) => Some(open_earlier(path, &request.unpack_limit, true, output)?),
         None => None,
     };
     let several = inputs.len() > 1;

@@ -83,7 +83,7 @@ pub fn overhead(
     request: &ProfileRequest,
     output: &mut ProfileOutput<'_>,
 ) -> Result<ProfileReport, ProfileError> {
-    let inputs = open_inputs(&request.traces, request.unpack_limit, true, output)?;
+    let inputs = open_inputs(&request.traces, &request.unpack_limit, true, output)?;
     let is_trace =
         |input: &&Input| formats::identify(input).is_ok_and(|format| format == FormatId::MethodTrace);
     let (traces, samples): (Vec<&Input>, Vec<&Input>) = inputs.iter().partition(is_trace);

@@ -331,7 +331,7 @@ impl ProfileOutput<'_> {
 /// Opens the method traces in these files. Files that are not profiled are named in messages.
 pub(super) fn open_inputs(
     paths: &[PathBuf],
-    limit: UnpackLimit,
+    limit: &UnpackLimit,
     takes_samples: bool,
     output: &mut ProfileOutput<'_>,
 ) -> Result<Vec<Input>, ProfileError> {
@@ -379,7 +379,7 @@ pub(super) fn open_inputs(
 /// Opens the trace that others are compared with.
 pub(super) fn open_earlier(
     path: &Path,
-    limit: UnpackLimit,
+    limit: &UnpackLimit,
     takes_samples: bool,
     output: &mut ProfileOutput<'_>,
 ) -> Result<Input, ProfileError> {
@@ -488,7 +488,7 @@ mod tests {
         let mut message = |_: &str, _: &str| {};
         let mut output = ProfileOutput { results: &mut std::io::sink(), message: &mut message };
         let before = IDENTIFICATIONS.get();
-        let inputs = open_inputs(&paths, UnpackLimit::default(), true, &mut output).unwrap();
+        let inputs = open_inputs(&paths, &UnpackLimit::default(), true, &mut output).unwrap();
         for input in &inputs {
             output.read(input, &mut ProfileReport::default()).unwrap();
         }

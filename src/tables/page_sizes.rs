@@ -9,11 +9,13 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
+use crate::depth::Depth;
+
 /// The longest header of a page that is read, bytes. One of tracebridge has some 40.
 const MAX_HEADER_BYTES: u64 = 4096;
 
 /// The deepest structure in a header. One of Parquet has three levels.
-const MAX_DEPTH: u32 = 8;
+const DEPTH: Depth = Depth::new(8);
 
 /// A dictionary page, in the field `type` of a header.
 const DICTIONARY_PAGE: i64 = 2;
@@ -96,9 +98,9 @@ impl PageHeader {
                     values = Some(thrift.int()?);
                     return Some(());
                 }
-                thrift.skip(kind, MAX_DEPTH)
+                thrift.skip(kind, DEPTH)
             }),
-            _ => thrift.skip(kind, MAX_DEPTH),
+            _ => thrift.skip(kind, DEPTH),
         })?;
         header.is_dictionary = sizes[0]? == DICTIONARY_PAGE;
         header.uncompressed = u64::try_from(sizes[1]?).ok()?;
@@ -162,8 +164,8 @@ impl Thrift<'_> {
         }
     }
 
-    fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
-        let depth = depth.checked_sub(1)?;
+    fn skip(&mut self, kind: u8, depth: Depth) -> Option<()> {
+        let depth = depth.inner().ok()?;
         match kind {
             1 | 2 => Some(()),
             3 => self.bytes(1),
@@ -184,7 +186,7 @@ impl Thrift<'_> {
     }
 
     /// An element of a list: a truth value has a byte there.
-    fn skip_element(&mut self, kind: u8, depth: u32) -> Option<()> {
+    fn skip_element(&mut self, kind: u8, depth: Depth) -> Option<()> {
         if matches!(kind, 1 | 2) { self.bytes(1) } else { self.skip(kind, depth) }
     }
 }

@@ -11,6 +11,7 @@ pub mod categories;
 pub mod cli;
 pub mod clock;
 pub mod console;
+pub mod depth;
 pub mod ftrace;
 pub mod ids;
 pub mod ignored_signals;

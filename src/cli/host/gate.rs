@@ -105,7 +105,7 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     let mut judgement = judge(&selection, [baseline, candidate])?;
     let of_files = old.datasets.is_empty() && new.datasets.is_empty();
     if judgement.outcome() == GateOutcome::Closed && of_files {
-        judgement.grown = grown(&new.files, &old.files, args.memory.limit()).map_err(conversion_error)?;
+        judgement.grown = grown(&new.files, &old.files, &args.memory.limit()).map_err(conversion_error)?;
     }
     drop(bar);
     let texts = [judgement.to_markdown(), judgement.to_junit(), judgement.to_html()];
@@ -176,7 +176,7 @@ fn read(
     }
     let figures = selection.figures().clone();
     let wanted = &mut MeasureFilter { kinds: &figures, keep: &mut |kind, name| selection.wants(kind, name) };
-    let mut runs = run_times(files, memory.limit(), wanted).map_err(conversion_error)?;
+    let mut runs = run_times(files, &memory.limit(), wanted).map_err(conversion_error)?;
     for dataset in datasets {
         let found = dataset::run_times(dataset, tags, wanted)?;
         anyhow::ensure!(!found.is_empty(), "{}: {}", dataset.display(), no_traces(tags));

@@ -76,7 +76,7 @@ fn print_reports(args: &InfoArgs, out: &mut dyn Write) -> io::Result<Exit> {
             continue;
         }
         let bar = ProgressBar::of(&files.files());
-        let inspected = inspect::inspect_files(&files, args.memory.limit());
+        let inspected = inspect::inspect_files(&files, &args.memory.limit());
         drop(bar);
         if let Some(archive) = &inspected.archive {
             print_container(out, archive, args.json)?;

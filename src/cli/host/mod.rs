@@ -171,8 +171,9 @@ pub fn host_command_line() -> Command {
 /// The limit on memory that every command with input files has.
 #[derive(Args)]
 struct MemoryArgs {
-    /// Refuse a file, or the rest of it, that unpacks to more than this, and a page or a profile for Firefox
-    /// that must keep more in memory: 512M, 8G [default: 64 times the file's size, and at least 256M; 1536M]
+    /// Refuse files, or the rest of them, that together unpack to more than this, and a page or a profile for
+    /// Firefox that must keep more in memory: 512M, 8G [default: 64 times each file's size, and 256M for all;
+    /// 16 times the files' size, 256M to 1536M]
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     max_memory: Option<u64>,
 }
@@ -183,7 +184,7 @@ impl MemoryArgs {
     }
 
     fn limit(&self) -> UnpackLimit {
-        UnpackLimit(self.max_memory)
+        UnpackLimit::new(self.max_memory)
     }
 }
 

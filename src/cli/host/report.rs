@@ -144,10 +144,12 @@ fn write_comparison(
 ) -> anyhow::Result<Exit> {
     let request = ConvertRequest { format: Some(PAGE_FORMAT), ..request(new, output, write, place) };
     let bar = ProgressBar::of(&[new, old].concat());
+    let limit = request.unpack_limit.clone();
+    let window = request.window;
     let compared = compare(request, old);
     // What grew is told of whole launches.
     let grown = match &compared {
-        Ok(_) if request.window == WindowRequest::default() => grown(new, old, request.unpack_limit),
+        Ok(_) if window == WindowRequest::default() => grown(new, old, &limit),
         _ => Ok(None),
     };
     drop(bar);

@@ -136,8 +136,9 @@ pub fn run(args: WhyArgs) -> anyhow::Result<Exit> {
     let result = if older.is_empty() {
         explain(request, &question).map(|new| (new, None))
     } else {
+        let again = request.clone();
         explain_runs(request, &args.inputs, &question)
-            .and_then(|new| Ok((new, Some(explain_runs(request, older, &question)?))))
+            .and_then(|new| Ok((new, Some(explain_runs(again, older, &question)?))))
     };
     drop(bar);
     let (new, old) = result.map_err(explain_error)?;

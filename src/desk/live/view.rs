@@ -73,16 +73,64 @@ struct Arrival {
 struct ViewHost {
     live: Arc<Mutex<Live>>,
     commands: Mutex<Sender<LiveCommand>>,
+    pages: SharedPages,
 }
 
-impl LiveHost for ViewHost {
-    fn kept_page(&self, from_ns: Option<u64>, to_ns: Option<u64>) -> Result<Vec<u8>, KeptError> {
+/// For so long after a page was begun, whoever asks for the same one gets it.
+const SHARED_FOR: Duration = Duration::from_secs(2);
+
+/// The pages of the kept part. One is made at a time, and those who ask for the same part meanwhile share it.
+#[derive(Default)]
+struct SharedPages(Mutex<Option<SharedPage>>);
+
+/// Times of the session between which the kept part is shown, ns; without one, from its begin or to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct KeptPart {
+    from_ns: Option<u64>,
+    to_ns: Option<u64>,
+}
+
+/// The page that was made last.
+struct SharedPage {
+    part: KeptPart,
+    begun: Instant,
+    page: Vec<u8>,
+}
+
+impl SharedPages {
+    fn get(
+        &self,
+        part: KeptPart,
+        make: impl FnOnce() -> Result<Vec<u8>, KeptError>,
+    ) -> Result<Vec<u8>, KeptError> {
+        let asked = Instant::now();
+        let mut last = lock(&self.0);
+        let is_fresh = |last: &SharedPage| last.part == part && last.begun + SHARED_FOR >= asked;
+        if let Some(last) = last.as_ref().filter(|last| is_fresh(last)) {
+            return Ok(last.page.clone());
+        }
+        *last = None;
+        let begun = Instant::now();
+        let page = make()?;
+        *last = Some(SharedPage { part, begun, page: page.clone() });
+        Ok(page)
+    }
+}
+
+impl ViewHost {
+    fn make_page(&self, from_ns: Option<u64>, to_ns: Option<u64>) -> Result<Vec<u8>, KeptError> {
         let kept = lock(&self.live).kept();
         let kept = match (from_ns, to_ns) {
             (None, None) => kept,
             (from, to) => kept.between(from.unwrap_or(0), to.unwrap_or(u64::MAX)),
         };
         kept.page()
+    }
+}
+
+impl LiveHost for ViewHost {
+    fn kept_page(&self, from_ns: Option<u64>, to_ns: Option<u64>) -> Result<Vec<u8>, KeptError> {
+        self.pages.get(KeptPart { from_ns, to_ns }, || self.make_page(from_ns, to_ns))
     }
 
     fn command(&self, command: LiveCommand) {
@@ -109,7 +157,11 @@ impl<'r> LiveView<'r> {
         });
         let live = Arc::new(Mutex::new(live));
         let (sender, commands) = channel();
-        let host = Arc::new(ViewHost { live: live.clone(), commands: Mutex::new(sender) });
+        let host = Arc::new(ViewHost {
+            live: live.clone(),
+            commands: Mutex::new(sender),
+            pages: SharedPages::default(),
+        });
         let server = LiveServer::start(request.port, request.keep, host).map_err(|source| {
             DeskError::LocalFile { path: format!("port {} of this machine", request.port), source }
         })?;
@@ -368,5 +420,37 @@ impl Write for Feed<'_, '_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn pages_are_made_one_at_a_time_and_shared_by_whoever_asks() {
+        let pages = SharedPages::default();
+        let at_once = AtomicU64::new(0);
+        let made = AtomicU64::new(0);
+        let make = || {
+            assert_eq!(at_once.fetch_add(1, Ordering::SeqCst), 0, "two pages are made at once");
+            thread::sleep(Duration::from_millis(5));
+            at_once.fetch_sub(1, Ordering::SeqCst);
+            made.fetch_add(1, Ordering::SeqCst);
+            Ok(b"page".to_vec())
+        };
+        thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    assert_eq!(pages.get(KeptPart { from_ns: None, to_ns: Some(1) }, make).unwrap(), b"page")
+                });
+            }
+        });
+        assert_eq!(made.load(Ordering::SeqCst), 1);
+        pages.get(KeptPart { from_ns: None, to_ns: None }, make).unwrap();
+        assert_eq!(made.load(Ordering::SeqCst), 2, "another part is another page");
     }
 }

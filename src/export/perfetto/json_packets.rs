@@ -15,6 +15,7 @@ use rustc_hash::FxHasher;
 use super::super::Out;
 use super::packet::{attribute, packet};
 use crate::clock::Timestamp;
+use crate::depth::Depth;
 use crate::formats::chrome_json::{
     ChromeJsonTrace, Id, IdScope, InstantScope, JsonEvent, JsonProcess, JsonThread, ThreadKey,
 };
@@ -36,7 +37,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// A trace has so many counters at most.
 const MAX_COUNTERS: usize = 1 << 18;
 /// Arguments are written down to this depth: objects in objects.
-const MAX_DEPTH: usize = 32;
+const DEPTH: Depth = Depth::new(33);
 /// The name that Perfetto's importer gives slices without one.
 const NO_NAME: &[u8] = b"[No name]";
 
@@ -360,7 +361,7 @@ fn describe(out: &mut Vec<u8>, event: &JsonEvent<'_>, is_named: bool) {
         uint(out, track_event::THREAD_TIME_ABSOLUTE_US, (ns / 1000) as u64);
     }
     for (name, value) in members(event.args.unwrap_or(b"")) {
-        annotation(out, track_event::DEBUG_ANNOTATIONS, Some(name), value, 0);
+        annotation(out, track_event::DEBUG_ANNOTATIONS, Some(name), value, DEPTH);
     }
 }
 
@@ -392,8 +393,9 @@ fn bound_flow(out: &mut Vec<u8>, event: &JsonEvent<'_>, phase: u8, fill: impl Fn
 }
 
 /// Appends an argument as a `DebugAnnotation` with the value's type. `null` has none.
-fn annotation(out: &mut Vec<u8>, field: u32, name: Option<JsonText<'_>>, value: Value<'_>, depth: usize) {
-    if value == Value::Null || depth > MAX_DEPTH {
+fn annotation(out: &mut Vec<u8>, field: u32, name: Option<JsonText<'_>>, value: Value<'_>, depth: Depth) {
+    let Ok(depth) = depth.inner() else { return };
+    if value == Value::Null {
         return;
     }
     message(out, field, |out| {
@@ -414,10 +416,10 @@ fn annotation(out: &mut Vec<u8>, field: u32, name: Option<JsonText<'_>>, value: 
                 },
             },
             Value::Object(object) => members(object).for_each(|(name, value)| {
-                annotation(out, debug_annotation::DICT_ENTRIES, Some(name), value, depth + 1);
+                annotation(out, debug_annotation::DICT_ENTRIES, Some(name), value, depth);
             }),
             Value::Array(array) => elements(array).for_each(|value| {
-                annotation(out, debug_annotation::ARRAY_VALUES, None, value, depth + 1);
+                annotation(out, debug_annotation::ARRAY_VALUES, None, value, depth);
             }),
             Value::Null => {}
         }

@@ -2,7 +2,7 @@
 //! summary.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -61,9 +61,15 @@ impl People {
 
     /// All processes and threads that the collector has met, the busiest first.
     pub fn new(page: &PageCollector) -> People {
-        let threads = found_threads(page);
+        let mut threads = found_threads(page);
+        let are_all = threads.len().max(page.tasks.processes.len()) <= MAX_PEOPLE;
+        if !are_all {
+            let owns_track: HashSet<PageThreadId> =
+                page.tracks.list.iter().filter_map(|track| track.owner.thread_id()).collect();
+            threads.retain(|id, _| owns_track.contains(id));
+        }
         let mut busy: BTreeMap<Pid, u64> = threads.values().filter_map(|t| Some((t.pid?, 0))).collect();
-        busy.extend(page.tasks.processes.keys().map(|pid| (*pid, 0)));
+        busy.extend(page.tasks.processes.keys().filter(|_| are_all).map(|pid| (*pid, 0)));
         let owners = page.tracks.list.iter().map(|track| track.owner);
         busy.extend(owners.filter_map(|owner| match owner {
             Owner::Process(pid) => Some((pid, 0)),
@@ -100,6 +106,9 @@ impl People {
         People { processes, threads, process_index, thread_index }
     }
 }
+
+/// Of more threads or processes, the page lists those with a track.
+const MAX_PEOPLE: usize = 100_000;
 
 /// A thread as it is found, before threads have their order.
 #[derive(Default)]

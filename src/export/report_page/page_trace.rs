@@ -96,6 +96,7 @@ impl PageTrace {
         self.start = start;
         add_arrows(page);
         let people = People::new(page);
+        self.notes.extend(page.tracks.empty_spares());
         self.notes.extend(depth_note(page));
         let base = Base { start, thread: &|tid| people.kernel_thread(tid) };
         let mut entries = Vec::new();

@@ -25,6 +25,16 @@ pub(super) enum Owner {
     Thread(PageThreadId),
 }
 
+impl Owner {
+    /// The thread, where it is one.
+    pub fn thread_id(self) -> Option<PageThreadId> {
+        match self {
+            Owner::Thread(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
 /// A thread of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum PageThreadId {
@@ -314,7 +324,16 @@ pub(super) struct PageTracks {
     /// The number keeps the kinds of tracks apart.
     named: HashMap<(TrackRole, Owner, u8, Vec<u8>), usize>,
     own: FxHashMap<(TrackId, u8), usize>,
+    /// By kind: the track that takes what is left out, behind the first [`MAX_TRACKS`].
+    spare: [Option<usize>; KINDS],
+    /// The begins, ends, values and states that are left out.
+    pub left_out: u64,
 }
+
+/// Most tracks of a page. A phone's trace has some hundreds.
+pub(super) const MAX_TRACKS: usize = 20_000;
+/// The kinds of tracks that [`PageTracks::at`] makes.
+const KINDS: usize = 8;
 
 /// Makes an accessor to the track of a role, an owner and a name, which is made where it is not there yet.
 macro_rules! accessor {
@@ -348,6 +367,10 @@ impl PageTracks {
         new: impl FnOnce() -> TrackColumns,
     ) -> usize {
         let next = self.list.len();
+        if next >= MAX_TRACKS && !self.has(role, owner, kind, name) {
+            self.left_out += 1;
+            return self.spare_track(role, owner, kind, new());
+        }
         let (at, name) = match name {
             Name::Main => (*self.main.entry((role, owner)).or_insert(next), "".into()),
             Name::Named(name) => {
@@ -361,6 +384,40 @@ impl PageTracks {
             self.list.push(PageTrack { role, owner, name, columns: new() });
         }
         at
+    }
+
+    fn has(&self, role: TrackRole, owner: Owner, kind: u8, name: Name<'_>) -> bool {
+        match name {
+            Name::Main => self.main.contains_key(&(role, owner)),
+            Name::Named(name) => self.named.contains_key(&(role, owner, kind, name.to_vec())),
+            Name::Own(id, _) => self.own.contains_key(&(id, kind)),
+        }
+    }
+
+    /// A track that begins anew each time, and is empty at the end.
+    fn spare_track(&mut self, role: TrackRole, owner: Owner, kind: u8, columns: TrackColumns) -> usize {
+        let at = self.spare[usize::from(kind)].unwrap_or(self.list.len());
+        let track = PageTrack { role, owner, name: String::new(), columns };
+        match self.list.get_mut(at) {
+            Some(spare) => *spare = track,
+            None => self.list.push(track),
+        }
+        self.spare[usize::from(kind)] = Some(at);
+        at
+    }
+
+    /// Empties the tracks that took what is left out. Returns the note about that.
+    pub fn empty_spares(&mut self) -> Option<String> {
+        for at in self.spare.iter().flatten() {
+            self.list[*at].columns = TrackColumns::Slices(SpanColumns::default());
+        }
+        let left_out = self.left_out;
+        (left_out > 0).then(|| {
+            format!(
+                "the page shows the first {MAX_TRACKS} tracks: {left_out} begins, ends, states and values of other \
+                 tracks are left out; --from TIME and --to TIME show a part, and other formats hold all"
+            )
+        })
     }
 
     /// Gives the tracks of the thread that has the id to `ended`.

@@ -42,7 +42,7 @@ pub struct Members<'a> {
 enum Container<'a> {
     Zip { input: &'a Input, zip: Box<ZipArchive<Cursor<&'a [u8]>>> },
     Tar { input: &'a Input, list: Vec<TarMember> },
-    Directory { root: PathBuf, list: Vec<PathBuf>, limit: UnpackLimit },
+    Directory { root: PathBuf, list: Vec<PathBuf>, budget: UnpackBudget, limit: UnpackLimit },
 }
 
 impl<'a> Members<'a> {
@@ -76,7 +76,7 @@ impl<'a> Members<'a> {
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub fn of_directory(root: &Path, limit: UnpackLimit) -> io::Result<Members<'static>> {
+    pub fn of_directory(root: &Path, limit: &UnpackLimit) -> io::Result<Members<'static>> {
         let mut list = Vec::new();
         let mut omissions = Vec::new();
         let mut omit = |dir: &Path, reason| {
@@ -108,7 +108,9 @@ impl<'a> Members<'a> {
             }
         }
         list.sort();
-        let container = Container::Directory { root: root.to_owned(), list, limit };
+        let budget = limit.budget(0);
+        let limit = limit.clone();
+        let container = Container::Directory { root: root.to_owned(), list, budget, limit };
         Ok(Members { name: root.display().to_string(), container, omissions, is_cut: false }.with_limit())
     }
 
@@ -148,6 +150,14 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// The bytes that the files may still unpack to.
+    pub fn budget(&self) -> &UnpackBudget {
+        match &self.container {
+            Container::Zip { input, .. } | Container::Tar { input, .. } => &input.unpack_budget,
+            Container::Directory { budget, .. } => budget,
+        }
+    }
+
     /// How many entries are searched.
     pub fn count(&self) -> usize {
         self.entries().min(MAX_FILES)
@@ -162,7 +172,9 @@ impl<'a> Members<'a> {
     }
 
     /// Calls `read` with the path, the unpacked size in bytes and the contents of an entry. `None` where the
-    /// entry is no file.
+    /// entry is no file. The reader of the contents counts them against no budget: see [`unpacking_reader`].
+    ///
+    /// [`unpacking_reader`]: crate::formats::input::unpacking_reader
     ///
     /// # Errors
     /// The entry cannot be opened.
@@ -224,7 +236,7 @@ impl<'a> Members<'a> {
                 }
                 Ok(opened)
             }
-            Container::Directory { root, limit, .. } => Ok(Input::open_within(&root.join(path), *limit)?),
+            Container::Directory { root, limit, .. } => Ok(Input::open_within(&root.join(path), limit)?),
         }
     }
 }

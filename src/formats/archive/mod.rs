@@ -21,6 +21,7 @@ use super::input::{
 };
 use super::input_format::identify_bytes;
 use super::unpack_budget::{UnpackBudget, UnpackLimit, is_over_limit};
+use crate::depth::Depth;
 use manifest::{Manifest, ManifestFile, is_manifest};
 
 pub use manifest::ManifestError;
@@ -28,7 +29,7 @@ pub(super) use members::ZIP_MAGIC;
 pub use members::{ArchiveError, MEMBER_SEPARATOR, Members, is_zip};
 
 /// So many archives inside each other are opened.
-const MAX_NESTED: usize = 3;
+const DEPTH: Depth = Depth::new(3);
 
 /// Whether the bytes are those of an archive.
 pub fn is_archive(bytes: &[u8]) -> bool {
@@ -40,16 +41,16 @@ pub fn is_archive(bytes: &[u8]) -> bool {
 /// # Errors
 /// [`ArchiveError`].
 pub fn inputs_in(input: &Input) -> Result<InputSet, ArchiveError> {
-    inputs_nested(input, 0)
+    inputs_nested(input, DEPTH)
 }
 
-fn inputs_nested(input: &Input, depth: usize) -> Result<InputSet, ArchiveError> {
+fn inputs_nested(input: &Input, depth: Depth) -> Result<InputSet, ArchiveError> {
     let Some(members) = Members::of_archive(input)? else { return Ok(InputSet::default()) };
     let cut = members.is_cut.then(|| Damage {
         offset: input.len() as u64,
         what: "the archive is cut or damaged: files of it may be missing".to_owned(),
     });
-    let mut set = Archive { members, budget: input.unpack_budget.clone() }.inputs(depth)?;
+    let mut set = Archive { members }.inputs(depth)?;
     for member in &mut set.inputs {
         // Bytes that are missing of the archive may be missing of each file.
         if member.damage.is_empty() {
@@ -63,10 +64,10 @@ fn inputs_nested(input: &Input, depth: usize) -> Result<InputSet, ArchiveError> 
 ///
 /// # Errors
 /// [`ArchiveError`].
-pub fn inputs_in_directory(path: &Path, limit: UnpackLimit) -> Result<InputSet, ArchiveError> {
+pub fn inputs_in_directory(path: &Path, limit: &UnpackLimit) -> Result<InputSet, ArchiveError> {
     let name = path.display().to_string();
     let members = Members::of_directory(path, limit).map_err(|source| InputError::Io { name, source })?;
-    Archive { members, budget: limit.budget(0) }.inputs(0)
+    Archive { members }.inputs(DEPTH)
 }
 
 /// The file `path` in an archive.
@@ -93,11 +94,10 @@ struct Survey {
 
 struct Archive<'a> {
     members: Members<'a>,
-    budget: UnpackBudget,
 }
 
 impl Archive<'_> {
-    fn inputs(mut self, depth: usize) -> Result<InputSet, ArchiveError> {
+    fn inputs(mut self, depth: Depth) -> Result<InputSet, ArchiveError> {
         let survey = self.survey();
         let limits = std::mem::take(&mut self.members.omissions);
         let mut set = self.found(survey, depth)?;
@@ -105,7 +105,7 @@ impl Archive<'_> {
         Ok(set)
     }
 
-    fn found(&mut self, survey: Survey, depth: usize) -> Result<InputSet, ArchiveError> {
+    fn found(&mut self, survey: Survey, depth: Depth) -> Result<InputSet, ArchiveError> {
         if let Some(path) = survey.manifests.first() {
             if survey.manifests.len() > 1 {
                 let name = format!("{}/{}", self.members.name(), survey.manifests[1]);
@@ -124,13 +124,14 @@ impl Archive<'_> {
             let inputs = paths.map(|path| self.members.open(path)).collect::<Result<_, _>>()?;
             return Ok(InputSet { inputs, omissions: survey.omissions });
         }
-        match (survey.traces.as_slice(), survey.archives.as_slice()) {
-            ([], [nested]) if depth < MAX_NESTED => inputs_nested(&self.members.open(nested)?, depth + 1),
-            ([], _) => Ok(InputSet { inputs: Vec::new(), omissions: survey.omissions }),
-            ([(path, _)], _) => {
+        let inner = depth.inner().ok();
+        match (survey.traces.as_slice(), survey.archives.as_slice(), inner) {
+            ([], [nested], Some(depth)) => inputs_nested(&self.members.open(nested)?, depth),
+            ([], ..) => Ok(InputSet { inputs: Vec::new(), omissions: survey.omissions }),
+            ([(path, _)], ..) => {
                 Ok(InputSet { inputs: vec![self.members.open(path)?], omissions: survey.omissions })
             }
-            (several, _) if self.members.is_directory() => Err(ArchiveError::SeveralTraces {
+            (several, ..) if self.members.is_directory() => Err(ArchiveError::SeveralTraces {
                 name: self.members.name().to_owned(),
                 traces: several.iter().map(|(path, _)| self.members.named(path)).collect(),
             }),
@@ -141,11 +142,10 @@ impl Archive<'_> {
     /// Looks at the first bytes of each file, and takes the method traces out of the dumps of threads.
     fn survey(&mut self) -> Survey {
         let mut survey = Survey::default();
-        let mut budget = self.budget.clone();
+        let budget = self.members.budget().clone();
         for number in 0..self.members.count() {
             // Files that cannot be read are no traces; `info` names them.
-            let _ =
-                self.members.read_entry(number, |path, _, content| survey.add(path, content, &mut budget));
+            let _ = self.members.read_entry(number, |path, _, content| survey.add(path, content, &budget));
         }
         survey.traces.sort_by(|(a, _), (b, _)| a.cmp(b));
         let container = self.members.name();
@@ -229,12 +229,12 @@ fn place_of(entry: &ManifestFile, manifest: &Manifest, container: &str) -> Manif
 }
 
 impl Survey {
-    fn add(&mut self, path: String, content: &mut dyn Read, budget: &mut UnpackBudget) {
+    fn add(&mut self, path: String, content: &mut dyn Read, budget: &UnpackBudget) {
         if is_hidden(&path) {
             return;
         }
         self.is_bug_report |= path.contains("FS/data/") || is_name_of_a_report(&path);
-        let Ok(mut content) = unpacking_reader(content) else { return };
+        let Ok(mut content) = unpacking_reader(content, &budget.afresh()) else { return };
         let Ok(start) = first_bytes(&mut content) else { return };
         if is_manifest(&path, &start) {
             self.manifests.push(path);
@@ -398,7 +398,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("d")).unwrap();
         std::fs::write(dir.path().join("d/a.txt"), TEXT).unwrap();
         std::fs::write(dir.path().join("notes"), "hello").unwrap();
-        let set = inputs_in_directory(dir.path(), UnpackLimit::default()).unwrap();
+        let set = inputs_in_directory(dir.path(), &UnpackLimit::default()).unwrap();
         assert_eq!((set.inputs.len(), &set.inputs[0][..]), (1, TEXT));
     }
 
@@ -421,7 +421,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.txt"), TEXT).unwrap();
         std::fs::create_dir_all(dir.path().join("d/".repeat(34))).unwrap();
-        let set = inputs_in_directory(dir.path(), UnpackLimit::default()).unwrap();
+        let set = inputs_in_directory(dir.path(), &UnpackLimit::default()).unwrap();
         let told: Vec<String> = set.omissions.iter().map(ToString::to_string).collect();
         assert!(told.len() == 1 && told[0].ends_with("d/d: too deep, not searched"), "{told:?}");
     }

@@ -5,9 +5,8 @@
 use std::borrow::Cow;
 use std::io;
 
-use flate2::read::ZlibDecoder;
-
 use super::{cut_line, other_layouts};
+use crate::formats::spill::{FileBytes, FilePart, SpillWriter};
 use crate::formats::text_lines::{FileMemory, lines};
 use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo, base64};
@@ -15,7 +14,7 @@ use crate::ids::{Pid, Tid};
 use crate::markup::{unescape_javascript, unescape_script};
 
 /// A part of the file, or a decompressed or unescaped copy of a part.
-type ContainedText<'a> = Cow<'a, [u8]>;
+type ContainedText<'a> = FilePart<'a>;
 
 /// The bytes at the start of a file in which `TRACE:` is searched for.
 const TRACE_SEARCH_BYTES: usize = 64 << 10;
@@ -53,9 +52,9 @@ pub(super) fn open<'a>(
     if is_zlib(body) {
         contents.format = "atrace text (zlib)";
         let offset = (data.len() - body.len()) as u64;
-        contents.traces.push(ContainedText::Owned(inflate(body, offset, budget, report)));
+        contents.traces.push(inflate(body, offset, budget, report).into());
     } else {
-        contents.add(unescape_if_javascript(body), memory, report);
+        contents.add(unescape_if_javascript(body).into(), memory, report);
     }
     let begin = if contents.format.ends_with("(zlib)") { 0 } else { data.len() - body.len() };
     report.damage.extend(contents.traces.iter().filter_map(|text| cut_line::cut_in_line(text)).map(|at| Damage {
@@ -93,16 +92,16 @@ fn open_page<'a>(
             contents.add(inflate(&zlib, 0, budget, report).into(), memory, report);
         } else {
             let text = match unescape_if_javascript(section) {
-                ContainedText::Borrowed(text) => unescape_script(text),
-                unescaped @ ContainedText::Owned(_) => unescaped,
+                Cow::Borrowed(text) => unescape_script(text),
+                unescaped @ Cow::Owned(_) => unescaped,
             };
-            contents.add(text, memory, report);
+            contents.add(text.into(), memory, report);
         }
     }
     if contents.traces.is_empty() && contents.ps_tables.is_empty() {
         contents.format = "systrace HTML (old form)";
         let texts = scripts.code.into_iter().filter_map(linux_perf_data);
-        contents.traces.extend(texts.map(|text| unescape_javascript(text).into()));
+        contents.traces.extend(texts.map(|text| FileBytes::Owned(unescape_javascript(text)).into()));
     }
     if contents.traces.is_empty() {
         let what =
@@ -122,23 +121,22 @@ impl<'a> TextContents<'a> {
             return;
         }
         let text = match other_layouts::as_event_lines(&text) {
-            Some(lines) => {
+            Ok(Some(lines)) => {
                 report.notes.push(format!("{} is read as events", lines.layout));
-                ContainedText::Owned(lines.text)
+                lines.text.into()
             }
-            None => text,
+            Ok(None) => text,
+            Err(error) => {
+                let what = format!("a text of another layout is not read: {error}");
+                report.damage.push(Damage { offset: 0, what });
+                return;
+            }
         };
         let Some(at) = find(&text, memory) else { return self.traces.push(text) };
         if at == 0 {
             return self.ps_tables.push(text);
         }
-        let (trace, table) = match text {
-            ContainedText::Borrowed(text) => (text[..at].into(), text[at..].into()),
-            ContainedText::Owned(mut text) => {
-                let table = text.split_off(at);
-                (text.into(), table.into())
-            }
-        };
+        let (trace, table) = text.split_at(at);
         self.traces.push(trace);
         self.ps_tables.push(table);
     }
@@ -168,11 +166,11 @@ fn trace_start(data: &[u8]) -> Option<usize> {
 
 /// Removes the JavaScript escapes of a text that was cut out of an old page: each line of such a text ends
 /// with `\n\`. Other texts stay as they are.
-fn unescape_if_javascript(text: &[u8]) -> ContainedText<'_> {
+fn unescape_if_javascript(text: &[u8]) -> Cow<'_, [u8]> {
     let head = &text[..text.len().min(ESCAPE_SEARCH_BYTES)];
     match memchr::memmem::find(head, b"\\n\\\n").or_else(|| memchr::memmem::find(head, b"\\n\\\r\n")) {
-        Some(_) => ContainedText::Owned(unescape_javascript(text)),
-        None => ContainedText::Borrowed(text),
+        Some(_) => Cow::Owned(unescape_javascript(text)),
+        None => Cow::Borrowed(text),
     }
 }
 
@@ -255,11 +253,9 @@ fn is_zlib(data: &[u8]) -> bool {
 
 /// Decompresses the zlib stream at the start of `data` up to its end or its first damage. `offset` is the
 /// offset of `data` in the file.
-fn inflate(data: &[u8], offset: u64, budget: &UnpackBudget, report: &mut ReadReport) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut decoder = ZlibDecoder::new(data);
-    let result = budget.read_to_end(&mut decoder, &mut out);
-    let used = decoder.total_in();
+fn inflate(data: &[u8], offset: u64, budget: &UnpackBudget, report: &mut ReadReport) -> FileBytes {
+    let mut out = SpillWriter::default();
+    let (used, result) = budget.unpack_zlib_prefix(data, &mut out);
     let mut damage = |what: String| report.damage.push(Damage { offset: offset + used, what });
     match result {
         Err(error) if is_over_limit(&error) => {
@@ -273,7 +269,11 @@ fn inflate(data: &[u8], offset: u64, budget: &UnpackBudget, report: &mut ReadRep
             }
         }
     }
-    out
+    out.finish().unwrap_or_else(|error| {
+        let what = format!("the compressed text is not read: {error}");
+        report.damage.push(Damage { offset, what });
+        FileBytes::Owned(Vec::new())
+    })
 }
 
 /// The zlib stream that `text` holds in base64, as `systrace --compress` once wrote it into a page; `None`
@@ -431,7 +431,7 @@ mod tests {
         let text = b"eJxTVigpSkxOLbJSyMsv4AIAIWQEdg==";
         let mut report = ReadReport::default();
         let zlib = base64_zlib(text).unwrap();
-        assert_eq!(inflate(&zlib, 0, &budget(), &mut report), b"# tracer: nop\n");
+        assert_eq!(*inflate(&zlib, 0, &budget(), &mut report), *b"# tracer: nop\n");
         assert!(report.damage.is_empty() && report.notes.is_empty(), "{report:?}");
         assert_eq!(base64_zlib(b"eJ is how this line starts"), None);
         assert_eq!(base64_zlib(b"# tracer: nop"), None);

@@ -15,6 +15,7 @@ use std::io;
 use std::ops::Range;
 
 use super::input::Input;
+use super::run_order::{RunCursor, RunItem, RunSorter, SortedRuns};
 use super::text_lines::{FileMemory, lines};
 use super::unpack_budget::{UnpackBudget, UnpackLimit};
 use super::{
@@ -24,6 +25,7 @@ use super::{
 use crate::clock::{Clock, Snapshots, Timestamp};
 use crate::formats::input::DETECTION_BYTES;
 use crate::ids::Cpu;
+use crate::varint;
 use container::TextContents;
 pub(super) use container::is_html_page;
 use event_classifier::{EventClassifier, FieldValues};
@@ -154,8 +156,10 @@ impl TextReader<'_> {
         };
         if !is_in_order {
             self.report.notes.push(OUT_OF_ORDER.into());
-            for block in blocks_by_time(memory.lines(text), text.len()) {
-                self.read_lines(text, block.start..block.end)?;
+            let blocks = blocks_by_time(text, memory)?;
+            for block in RunCursor::new(&blocks, &memory) {
+                let start = block.start as usize;
+                self.read_lines(text, start..start + block.len as usize)?;
             }
             return Ok(());
         }
@@ -299,13 +303,39 @@ fn cpu_count(text: &[u8]) -> Option<u32> {
     })
 }
 
-/// A line with an event and the lines that continue it. `start` and `end` are offsets in the text, bytes.
+/// A line with an event and the lines that continue it.
+#[derive(Clone, Copy)]
 struct TextBlock {
     ts: Timestamp,
     cpu: Cpu,
-    start: usize,
-    end: usize,
+    /// Offset in the text, and length, bytes.
+    start: u64,
+    len: u64,
 }
+
+impl<'a> RunItem<'a> for TextBlock {
+    type Key = (Timestamp, Cpu, u64);
+    type Source = FileMemory<'a>;
+
+    fn key(&self) -> Self::Key {
+        (self.ts, self.cpu, self.start)
+    }
+
+    fn store(&self, _: &FileMemory<'a>, out: &mut Vec<u8>) {
+        for number in [self.ts.0, self.cpu.0.into(), self.start, self.len] {
+            varint::push(out, number);
+        }
+    }
+
+    fn load(rest: &mut &[u8], _: &'a FileMemory<'a>) -> Option<TextBlock> {
+        let ts = Timestamp(varint::take(rest)?);
+        let cpu = Cpu(varint::take(rest)? as u32);
+        Some(TextBlock { ts, cpu, start: varint::take(rest)?, len: varint::take(rest)? })
+    }
+}
+
+/// The most blocks that are sorted in memory. They take 16 MiB.
+const RUN_BLOCKS: usize = 512 << 10;
 
 /// The note about a text whose lines are sorted.
 const OUT_OF_ORDER: &str = "the lines were not in order of time";
@@ -332,27 +362,31 @@ fn marker_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The blocks of a text's lines in order of time.
-fn blocks_by_time<'t>(lines: impl Iterator<Item = (usize, &'t [u8])>, text_len: usize) -> Vec<TextBlock> {
-    let mut blocks: Vec<TextBlock> = Vec::new();
-    for (start, l) in lines {
-        let block = |ts, cpu| TextBlock { ts, cpu, start, end: start };
+///
+/// # Errors
+/// Those of a temporary file, in which many blocks are.
+fn blocks_by_time(text: &[u8], memory: FileMemory<'_>) -> io::Result<SortedRuns<TextBlock>> {
+    let mut blocks = RunSorter::new(RUN_BLOCKS);
+    let mut last: Option<TextBlock> = None;
+    let mut end_last = |last: Option<TextBlock>, end: usize| {
+        let ended = last.map(|last| TextBlock { len: end as u64 - last.start, ..last });
+        ended.into_iter().for_each(|block| blocks.push(block, &memory));
+    };
+    for (start, l) in memory.lines(text) {
         let event = event_line::parse(l);
         // The line of a loss stands before the events that follow the loss. It is sorted by the time of the
         // event before it.
         let is_header_or_loss = event.is_none() && !matches!(event_line::parse_other(l), OtherLine::Unknown);
-        match (event, blocks.last()) {
-            (Some(l), _) => blocks.push(block(l.ts, l.cpu)),
-            (None, Some(last)) if is_header_or_loss => blocks.push(block(last.ts, last.cpu)),
-            (None, Some(_)) => {}
-            (None, None) => blocks.push(block(Timestamp::MIN, Cpu(0))),
-        }
+        let (ts, cpu) = match (event, &last) {
+            (Some(l), _) => (l.ts, l.cpu),
+            (None, Some(last)) if is_header_or_loss => (last.ts, last.cpu),
+            (None, Some(_)) => continue,
+            (None, None) => (Timestamp::MIN, Cpu(0)),
+        };
+        end_last(last.replace(TextBlock { ts, cpu, start: start as u64, len: 0 }), start);
     }
-    let ends: Vec<usize> = blocks.iter().skip(1).map(|b| b.start).chain([text_len]).collect();
-    for (block, end) in blocks.iter_mut().zip(ends) {
-        block.end = end;
-    }
-    blocks.sort_by_key(|b| (b.ts, b.cpu));
-    blocks
+    end_last(last, text.len());
+    blocks.finish(&memory)
 }
 
 /// The number of lines at the start of a text that are inspected.

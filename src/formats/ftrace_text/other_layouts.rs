@@ -2,13 +2,16 @@
 //! of the function graph tracer (`lat_print_generic()` in kernel/trace/trace_output.c, and
 //! kernel/trace/trace_functions_graph.c).
 
+use std::io::{self, Write};
+
 use super::event_line::{self, FLAG_LETTERS, FLAGS};
+use crate::formats::spill::{FileBytes, SpillWriter};
 use crate::formats::text_lines::lines;
 
 /// A text of the common layout, and the name of the layout that it had.
 pub(super) struct EventLines {
     pub(super) layout: &'static str,
-    pub(super) text: Vec<u8>,
+    pub(super) text: FileBytes,
 }
 
 const FUNCTION_GRAPH: &str = "a text of the function graph tracer";
@@ -18,39 +21,43 @@ const HEADER_LINES: usize = 40;
 
 /// Whether a text is one of the function graph tracer in which no entry has a time and a task.
 pub(super) fn lacks_times(head: &[u8]) -> bool {
-    let graph = as_event_lines(head.trim_ascii_start()).filter(|text| text.layout == FUNCTION_GRAPH);
+    let graph =
+        as_event_lines(head.trim_ascii_start()).ok().flatten().filter(|text| text.layout == FUNCTION_GRAPH);
     graph.is_some_and(|graph| lines(&graph.text).all(|(_, line)| event_line::parse(line).is_none()))
 }
 
 /// The text in the common layout; `None` where it has that layout already.
-pub(super) fn as_event_lines(text: &[u8]) -> Option<EventLines> {
+///
+/// # Errors
+/// Those of a temporary file, in which a long text is.
+pub(super) fn as_event_lines(text: &[u8]) -> io::Result<Option<EventLines>> {
     let header =
         || lines(text).map(|(_, line)| line).take(HEADER_LINES).take_while(|line| line.starts_with(b"#"));
     let header_has = |part: &[u8]| header().any(|line| memchr::memmem::find(line, part).is_some());
     if header_has(b" latency trace v") {
-        return Some(rewrite(text, "a text in latency format", latency_line));
+        return rewrite(text, "a text in latency format", latency_line).map(Some);
     }
     if header_has(b"tracer: function_graph") {
         let mut tasks = Vec::new();
-        return Some(rewrite(text, FUNCTION_GRAPH, |line| graph_line(line, &mut tasks)));
+        return rewrite(text, FUNCTION_GRAPH, |line| graph_line(line, &mut tasks)).map(Some);
     }
-    None
+    Ok(None)
 }
 
 fn rewrite(
     text: &[u8],
     layout: &'static str,
     mut rewritten: impl FnMut(&str) -> Option<String>,
-) -> EventLines {
-    let mut out = Vec::with_capacity(text.len());
+) -> io::Result<EventLines> {
+    let mut out = SpillWriter::default();
     for (_, line) in lines(text) {
         match std::str::from_utf8(line).ok().and_then(&mut rewritten) {
-            Some(line) => out.extend_from_slice(line.as_bytes()),
-            None => out.extend_from_slice(line),
+            Some(line) => out.write_all(line.as_bytes())?,
+            None => out.write_all(line)?,
         }
-        out.push(b'\n');
+        out.write_all(b"\n")?;
     }
-    EventLines { layout, text: out }
+    Ok(EventLines { layout, text: out.finish()? })
 }
 
 /// A line of the latency format: `      ls-2230    3d...    0us+: _raw_spin_lock <-ata_scsi_queuecmd`, whose
@@ -169,8 +176,8 @@ mod tests {
     use super::*;
 
     fn rewritten(text: &str) -> Vec<String> {
-        let lines = as_event_lines(text.as_bytes()).unwrap();
-        let text = String::from_utf8(lines.text).unwrap();
+        let lines = as_event_lines(text.as_bytes()).unwrap().unwrap();
+        let text = String::from_utf8(lines.text.to_vec()).unwrap();
         let events = text.lines().filter(|line| event_line::parse(line.as_bytes()).is_some());
         events.map(str::to_owned).collect()
     }
@@ -192,8 +199,8 @@ mod tests {
                 " a-1 [001] ...1 0.000014: kernel_stack: <stack trace>",
             ]
         );
-        let lines = as_event_lines(text.as_bytes()).unwrap().text;
-        assert!(String::from_utf8(lines).unwrap().contains("entries-written: 5/9   #P:4"));
+        let lines = as_event_lines(text.as_bytes()).unwrap().unwrap().text;
+        assert!(String::from_utf8(lines.to_vec()).unwrap().contains("entries-written: 5/9   #P:4"));
     }
 
     #[test]

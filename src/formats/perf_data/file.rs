@@ -1,17 +1,17 @@
 //! The parts of a perf.data file: its head, the event types, the feature sections and the records, in the
 //! form of a file or of a pipe (torvalds/linux tools/perf/Documentation/perf.data-file-format.txt).
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-
-use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+use std::io::{self, Write};
 
 use super::attribute::{Attribute, MIN_ATTRIBUTE_BYTES, event_descriptions};
 use super::bytes::{Bytes, lossy};
 use super::features::{self, feature};
 use super::records::{HEADER_BYTES, RecordHeader, record_type};
 use crate::formats::Damage;
-use crate::formats::unpack_budget::{OverUnpackLimit, UnpackBudget};
+use crate::formats::spill::{FileBytes, FilePart, SpillWriter};
+use crate::formats::unpack::ZstdStream;
+use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
 
 /// The magic of a machine with the lowest byte first.
 pub(super) const MAGIC: &[u8] = b"PERFILE2";
@@ -45,7 +45,7 @@ pub(super) struct PerfFile<'a> {
     /// The feature sections by number.
     pub features: BTreeMap<u32, &'a [u8]>,
     /// All records; what was compressed is unpacked.
-    pub records: Cow<'a, [u8]>,
+    pub records: FilePart<'a>,
     /// Where the records lie in the file; 0 where they are unpacked.
     pub records_at: u64,
     /// Whether records were compressed.
@@ -129,7 +129,7 @@ impl<'a> PerfFile<'a> {
                         file is read as records";
             self.notes.push(what.to_owned());
         }
-        self.records = Cow::Borrowed(records.bytes(data));
+        self.records = FilePart::Borrowed(records.bytes(data));
         self.records_at = records.offset;
         if !records.is_whole_in(data) {
             let what = format!(
@@ -192,7 +192,7 @@ impl<'a> PerfFile<'a> {
         self.is_pipe = true;
         self.records_at = PIPE_HEAD_BYTES;
         let records = data.get(PIPE_HEAD_BYTES as usize..).unwrap_or(&[]);
-        self.records = Cow::Borrowed(records);
+        self.records = FilePart::Borrowed(records);
         let mut at = 0;
         let mut unread = 0;
         while let Some(header) = RecordHeader::parse(records, at, self.is_big_endian) {
@@ -289,16 +289,13 @@ impl<'a> PerfFile<'a> {
     fn unpack(&mut self, budget: &UnpackBudget) {
         let unpacked = unpack(&self.records, self.records_at, self.is_big_endian, budget);
         if let Some((records, damage)) = unpacked {
-            self.records = Cow::Owned(records);
+            self.records = records.into();
             self.records_at = 0;
             self.is_compressed = true;
             self.damage.extend(damage);
         }
     }
 }
-
-/// Bytes that are unpacked at a time.
-const STEP_BYTES: usize = 128 << 10;
 
 /// The records with the compressed ones unpacked in their places, and the damage. `None` where no record is
 /// compressed.
@@ -307,7 +304,7 @@ fn unpack(
     records_at: u64,
     is_big_endian: bool,
     budget: &UnpackBudget,
-) -> Option<(Vec<u8>, Option<Damage>)> {
+) -> Option<(FileBytes, Option<Damage>)> {
     let mut at = 0;
     let mut unpacked: Option<Unpacker> = None;
     let mut plain_from = 0;
@@ -334,77 +331,76 @@ fn unpack(
                 Some(unpacker) => unpacker,
                 none => match Unpacker::new() {
                     Ok(unpacker) => none.insert(unpacker),
-                    Err(error) => return Some((Vec::new(), failed(at, error.to_string()))),
+                    Err(error) => return Some((FileBytes::Owned(Vec::new()), failed(at, error.to_string()))),
                 },
             };
-            let plain = &records[plain_from..at];
-            let taken = budget.take(plain.len() as u64).map_err(UnpackError::from);
-            unpacker.out.extend_from_slice(plain);
+            let result = unpacker.add_plain(&records[plain_from..at], budget);
             plain_from = end;
-            let result = taken.and_then(|()| unpacker.add(packed, is_big_endian, budget));
-            if let Err(error) = result {
-                return unpacked.map(|unpacker| (unpacker.out, failed(at, error.to_string())));
+            if let Err(error) = result.and_then(|()| unpacker.add(packed, is_big_endian, budget)) {
+                let what = if is_over_limit(&error) { "the file" } else { "can't be unpacked:" };
+                let damage = failed(at, format!("{what} {error}"));
+                return unpacked.map(|unpacker| unpacker.finish(damage, records_at));
             }
         }
         at = end;
     }
     let mut unpacker = unpacked?;
-    unpacker.out.extend_from_slice(&records[plain_from..]);
+    let rest = unpacker.add_plain(&records[plain_from..], budget);
     let left = unpacker.partial.len();
-    let damage =
-        (left > 0).then(|| failed(records.len(), format!("{left} bytes of a compressed record are cut")));
-    Some((unpacker.out, damage.flatten()))
-}
-
-/// Why a compressed record is not unpacked.
-#[derive(Debug, thiserror::Error)]
-enum UnpackError {
-    #[error("can't be unpacked: {0}")]
-    Damaged(std::io::Error),
-    #[error(transparent)]
-    OverLimit(#[from] OverUnpackLimit),
+    let damage = match rest {
+        Err(error) => failed(plain_from, format!("the file {error}")),
+        Ok(()) if left > 0 => failed(records.len(), format!("{left} bytes of a compressed record are cut")),
+        Ok(()) => None,
+    };
+    Some(unpacker.finish(damage, records_at))
 }
 
 /// Unpacks records that `perf record -z` and `simpleperf record -z` have compressed with Zstandard: one
 /// stream over the contents of all records `COMPRESSED` of the file. A record may begin in one of them and
 /// end in the next.
 struct Unpacker {
-    decoder: Decoder<'static>,
-    out: Vec<u8>,
+    stream: ZstdStream,
+    out: SpillWriter,
     /// The beginning of a record whose end is in the next compressed record.
     partial: Vec<u8>,
 }
 
 impl Unpacker {
-    fn new() -> std::io::Result<Unpacker> {
-        Ok(Unpacker { decoder: Decoder::new()?, out: Vec::new(), partial: Vec::new() })
+    fn new() -> io::Result<Unpacker> {
+        Ok(Unpacker { stream: ZstdStream::new()?, out: SpillWriter::default(), partial: Vec::new() })
+    }
+
+    /// Appends records that are not compressed.
+    fn add_plain(&mut self, records: &[u8], budget: &UnpackBudget) -> io::Result<()> {
+        budget.take(records.len() as u64).map_err(io::Error::other)?;
+        self.out.write_all(records)
     }
 
     /// Unpacks the content of one record, and appends the records that are whole.
-    fn add(&mut self, packed: &[u8], is_big_endian: bool, budget: &UnpackBudget) -> Result<(), UnpackError> {
-        let mut input = InBuffer::around(packed);
-        let mut step = vec![0u8; STEP_BYTES];
-        loop {
-            let mut output = OutBuffer::around(step.as_mut_slice());
-            let before = input.pos();
-            self.decoder.run(&mut input, &mut output).map_err(UnpackError::Damaged)?;
-            let written = output.pos();
-            budget.take(written as u64)?;
-            self.partial.extend_from_slice(&step[..written]);
-            let is_done = input.pos() == packed.len() && written < STEP_BYTES;
-            if is_done || (input.pos() == before && written == 0) {
-                break;
+    fn add(&mut self, packed: &[u8], is_big_endian: bool, budget: &UnpackBudget) -> io::Result<()> {
+        let Unpacker { stream, out, partial } = self;
+        stream.unpack(packed, budget, |unpacked| {
+            partial.extend_from_slice(unpacked);
+            let mut end = 0;
+            while let Some(header) = RecordHeader::parse(partial, end, is_big_endian)
+                && end + header.size <= partial.len()
+            {
+                end += header.size;
+            }
+            out.write_all(&partial[..end])?;
+            partial.drain(..end);
+            Ok(())
+        })
+    }
+
+    /// The records that were unpacked, with the damage of the file or of the temporary file.
+    fn finish(self, damage: Option<Damage>, records_at: u64) -> (FileBytes, Option<Damage>) {
+        match self.out.finish() {
+            Ok(records) => (records, damage),
+            Err(error) => {
+                let what = format!("the compressed records are not read: {error}");
+                (FileBytes::Owned(Vec::new()), Some(Damage { offset: records_at, what }))
             }
         }
-        let mut end = 0;
-        while let Some(header) = RecordHeader::parse(&self.partial, end, is_big_endian) {
-            if end + header.size > self.partial.len() {
-                break;
-            }
-            end += header.size;
-        }
-        self.out.extend_from_slice(&self.partial[..end]);
-        self.partial.drain(..end);
-        Ok(())
     }
 }

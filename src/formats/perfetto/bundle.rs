@@ -3,10 +3,6 @@
 //! A bundle holds events of one CPU. Most events are `FtraceEvent` messages. The two most frequent types,
 //! `sched_switch` and `sched_waking`, may lie in `CompactSched` instead: packed columns, whose timestamps are
 //! deltas.
-//!
-//! [`WaitingEvents`] orders the events of all bundles by time, with no more of them in memory than overlap. A
-//! recorder reads one CPU after the other, again and again, so that a bundle overlaps those that were read
-//! shortly before and after it, and no others.
 
 use super::fields::{
     compact_sched as compact, ftrace_clock, ftrace_event, ftrace_event_bundle as bundle_field, trace_packet,
@@ -543,39 +539,6 @@ impl<'a> Columns<'a> {
 
     fn byte_len(&self) -> usize {
         self.deltas.len() + self.values.iter().map(|column| column.len()).sum::<usize>()
-    }
-}
-
-/// Events are sorted when at least so many wait.
-const MIN_SORTED: usize = 1 << 14;
-
-/// Events that wait until all those before them are read.
-#[derive(Default)]
-pub(super) struct WaitingEvents<'a> {
-    list: Vec<BundleEvent<'a>>,
-    /// How many of them were there when they were sorted last.
-    sorted: usize,
-}
-
-impl<'a> WaitingEvents<'a> {
-    /// The list, to which events may be added.
-    pub(super) fn list(&mut self) -> &mut Vec<BundleEvent<'a>> {
-        &mut self.list
-    }
-
-    /// Whether so many are new that sorting the list is worth its time.
-    pub(super) fn are_many(&self) -> bool {
-        self.list.len() >= self.sorted * 2 + MIN_SORTED
-    }
-
-    /// Takes the events before `until` out of the list, or all events. They are in the order of time;
-    /// events of one time by CPU, and then in the order of the file.
-    pub(super) fn take_before(&mut self, until: Option<Timestamp>) -> Vec<BundleEvent<'a>> {
-        self.list.sort_by_key(|event| (event.ts, event.cpu, event.bundle));
-        let end = until.map_or(self.list.len(), |until| self.list.partition_point(|event| event.ts < until));
-        let rest = self.list.split_off(end);
-        self.sorted = rest.len();
-        std::mem::replace(&mut self.list, rest)
     }
 }
 

@@ -32,6 +32,7 @@ mod track_event_order;
 mod track_event_tests;
 mod track_events;
 pub(crate) mod track_table;
+mod waiting_events;
 pub(crate) use super::wire;
 
 pub(super) use read::open;

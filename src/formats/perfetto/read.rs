@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::bundle::{self, BundleEvent, EventContent, IndexedBundle, WaitingEvents};
+use super::bundle::{self, BundleEvent, EventContent, IndexedBundle};
 use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
 use super::fields::{ftrace_event, trace_packet};
 use super::frame_timeline::PlacedFrame;
@@ -17,9 +17,11 @@ use super::track_clocks::{MachineClocks, machine_clock};
 use super::track_event_order::{PlacedTrackEvent, TrackEventCursor};
 use super::track_events::{self, TrackEvents};
 use super::track_table::INPUTS_TRACK;
+use super::waiting_events::{MAX_WAITING, WaitingEvents};
 use super::wire::read::{WireValue, fields, last_value};
 use crate::clock::Timestamp;
 use crate::formats::input::Input;
+use crate::formats::run_order::RunCursor;
 use crate::formats::samples::SampleRecording;
 use crate::formats::spill::RELEASE_BYTES;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
@@ -43,6 +45,8 @@ pub struct PerfettoRecording<'a> {
     has_method_traces: bool,
     /// Whether packets hold samples.
     has_samples: bool,
+    /// The most events that wait in memory for earlier ones.
+    max_waiting: usize,
 }
 
 /// Opens `input` as a Perfetto trace.
@@ -90,7 +94,14 @@ impl<'a> PerfettoRecording<'a> {
         };
         let has_method_traces = !index.method_traces.is_empty();
         let has_samples = SAMPLE_PACKETS.iter().any(|kind| index.types.count_of(*kind) > 0);
-        PerfettoRecording { streams, head, unpacked, has_method_traces, has_samples }
+        PerfettoRecording {
+            streams,
+            head,
+            unpacked,
+            has_method_traces,
+            has_samples,
+            max_waiting: MAX_WAITING,
+        }
     }
 }
 
@@ -156,6 +167,7 @@ impl Recording for PerfettoRecording<'_> {
             running: HashMap::new(),
             unknown_prev: 0,
             bytes_per_event: 0,
+            max_waiting: self.max_waiting,
         };
         reader.read_bundles(&index)?;
         Ok(reader.finish(&index, &clocks))
@@ -191,6 +203,8 @@ struct PerfettoReader<'s, 'a> {
     unknown_prev: u64,
     /// The bytes of all bundles by the number of all events, for the progress.
     bytes_per_event: u64,
+    /// The most events that wait in memory.
+    max_waiting: usize,
 }
 
 /// The bytes of all bundles.
@@ -240,7 +254,7 @@ impl<'a> PerfettoReader<'_, 'a> {
         let on_tracks = self.track_events.events.count + self.track_events.frames.list.len() as u64;
         self.bytes_per_event = bytes / (count + on_tracks).max(1);
         let _pass = Pass::begin("reading events", bytes);
-        let mut waiting = WaitingEvents::default();
+        let mut waiting = WaitingEvents::new(self.max_waiting);
         let mut broken = 0;
         for (at, (_, number)) in firsts.iter().enumerate() {
             let bundle = &index.bundles[*number];
@@ -255,11 +269,20 @@ impl<'a> PerfettoReader<'_, 'a> {
             // No bundle after this one begins earlier.
             let until = firsts.get(at + 1).map(|(next, _)| *next);
             if let Some(until) = until.filter(|_| waiting.are_many()) {
-                self.send_with_tracks(&waiting.take_before(Some(until)), index)?;
-                self.release_read(RELEASE_BYTES);
+                let events = waiting.take_before(until, self.streams);
+                self.send_with_tracks(&events, index)?;
+                self.release_read(if events.is_empty() { bundle.content.byte_len() } else { RELEASE_BYTES });
             }
         }
-        self.send_with_tracks(&waiting.take_before(None), index)?;
+        let waiting = waiting.finish(self.streams)?;
+        let mut in_order = RunCursor::new(&waiting, self.streams);
+        loop {
+            let events: Vec<BundleEvent<'a>> = in_order.by_ref().take(PROGRESS_STEP_EVENTS).collect();
+            if events.is_empty() {
+                break;
+            }
+            self.send_with_tracks(&events, index)?;
+        }
         self.send_tracks(None)?;
         Ok(broken)
     }
@@ -274,7 +297,7 @@ impl<'a> PerfettoReader<'_, 'a> {
     fn send_tracks(&mut self, until: Option<Timestamp>) -> io::Result<()> {
         let all = self.track_events;
         loop {
-            let event_ts = self.on_tracks.next_ts();
+            let event_ts = self.on_tracks.next_key();
             let frame_ts = all.frames.list.get(self.next_frame).map(|frame| frame.ts);
             let first = event_ts.into_iter().chain(frame_ts).min();
             let Some(first) = first.filter(|first| until.is_none_or(|until| *first < until)) else {
@@ -306,7 +329,7 @@ impl<'a> PerfettoReader<'_, 'a> {
     /// The time of the next event of a track, or of the next frame.
     fn next_track_ts(&self) -> Option<Timestamp> {
         let frame = self.track_events.frames.list.get(self.next_frame).map(|frame| frame.ts);
-        self.on_tracks.next_ts().into_iter().chain(frame).min()
+        self.on_tracks.next_key().into_iter().chain(frame).min()
     }
 
     /// Releases memory when so many bytes of packets were read.
@@ -319,7 +342,7 @@ impl<'a> PerfettoReader<'_, 'a> {
     }
 
     fn track_event(&mut self) -> io::Result<()> {
-        let Some((event, flows)) = self.on_tracks.next() else { return Ok(()) };
+        let Some(event) = self.on_tracks.next() else { return Ok(()) };
         let track = self.track_events.table.tracks.get(event.track.0 as usize);
         if track.is_some_and(|track| track.track().name == INPUTS_TRACK.as_bytes()) {
             return Ok(());
@@ -333,8 +356,8 @@ impl<'a> PerfettoReader<'_, 'a> {
             TrackEventKind::Frame(_) => {}
         }
         self.report.cover(event.ts);
-        let PlacedTrackEvent { ts, track, kind, thread_ns, .. } = event;
-        self.sink.track_event(&TrackEvent { ts, track, kind, thread_ns, flows, args: &[] })
+        let PlacedTrackEvent { ts, track, kind, thread_ns, flows } = event;
+        self.sink.track_event(&TrackEvent { ts, track, kind, thread_ns, flows: &flows, args: &[] })
     }
 
     fn frame(&mut self, number: usize) -> io::Result<()> {

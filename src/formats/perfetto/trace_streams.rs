@@ -6,10 +6,13 @@ use std::ops::Range;
 use super::fields::trace_packet;
 use super::trace_packets::{PlacedPacket, packets};
 use super::wire::read::fields;
+use crate::formats::run_order::RunSource;
 use crate::formats::spill::{FileBytes, RELEASE_BYTES, Release, SpillWriter};
+use crate::formats::unpack::Packing;
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, ReadReport};
 use crate::progress;
+use crate::varint;
 
 /// Unpacks the field `number` of a packet to `out`, within the budget. Returns `None` if that field does not
 /// hold compressed packets.
@@ -20,12 +23,8 @@ pub(crate) fn decompress(
     out: &mut impl Write,
 ) -> Option<io::Result<()>> {
     match number {
-        trace_packet::COMPRESSED_PACKETS => {
-            Some(budget.read_to_end(flate2::read::ZlibDecoder::new(body), out))
-        }
-        trace_packet::ZSTD_COMPRESSED_PACKETS => {
-            Some(zstd::stream::read::Decoder::new(body).and_then(|decoder| budget.read_to_end(decoder, out)))
-        }
+        trace_packet::COMPRESSED_PACKETS => Some(budget.unpack(Packing::Zlib, body, out)),
+        trace_packet::ZSTD_COMPRESSED_PACKETS => Some(budget.unpack(Packing::Zstd, body, out)),
         _ => None,
     }
 }
@@ -113,6 +112,28 @@ impl<'a> TraceStreams<'a> {
     }
 }
 
+/// Stores the place of a text in the trace.
+pub(super) fn store_text(text: &[u8], streams: &TraceStreams<'_>, out: &mut Vec<u8>) {
+    let place = streams.place_of(text).unwrap_or_default();
+    varint::push(out, place.stream as u64);
+    varint::push(out, place.offset as u64);
+    varint::push(out, text.len() as u64);
+}
+
+/// Reads a text that [`store_text`] has stored.
+pub(super) fn load_text<'a>(rest: &mut &[u8], streams: &'a TraceStreams<'_>) -> Option<&'a [u8]> {
+    let stream = varint::take(rest)? as usize;
+    let offset = varint::take(rest)? as usize;
+    let len = varint::take(rest)? as usize;
+    streams.stream(stream).get(offset..offset.checked_add(len)?)
+}
+
+impl RunSource for TraceStreams<'_> {
+    fn release(&self) {
+        TraceStreams::release(self);
+    }
+}
+
 /// Unpacks the compressed packets of a file.
 pub(super) fn unpack<'a>(
     data: &'a [u8],
@@ -184,7 +205,7 @@ mod tests {
         });
         let mut report = ReadReport::default();
         let data = [&compressed[..], &compressed].concat();
-        unpack(&data, None, &UnpackLimit(Some(1_000)).budget(0), &mut report);
+        unpack(&data, None, &UnpackLimit::new(Some(1_000)).budget(0), &mut report);
         let told: Vec<&str> = report.damage.iter().map(|damage| damage.what.as_str()).collect();
         assert!(told.len() == 1 && told[0].contains("--max-memory"), "{told:?}");
     }

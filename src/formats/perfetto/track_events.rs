@@ -17,7 +17,7 @@ use super::frame_timeline::{FramePackets, Frames};
 use super::sequence_packet::SequencePacket;
 use super::trace_streams::TraceStreams;
 use super::track_clocks::{CustomClocks, MachineClocks, MachineTime, number};
-use super::track_event_order::{SortedTrackEvents, TrackEventSorter};
+use super::track_event_order::{PlacedTrackEvent, RUN_EVENTS, SortedTrackEvents, TrackEventSorter};
 use super::track_table::{DescribedThread, PerfettoTrackKey, TrackTable, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
 use crate::formats::{CounterValue, Flow, LossKind, LossPlace, Losses, TrackEventKind};
@@ -140,7 +140,7 @@ pub(super) fn read<'a>(
         frames: FramePackets::default(),
         counters: CounterReader::default(),
         streams,
-        events: TrackEventSorter::default(),
+        events: TrackEventSorter::new(RUN_EVENTS),
         out: TrackEvents::default(),
     };
     descriptors.for_each(|descriptor| reader.out.table.describe(descriptor));
@@ -225,7 +225,8 @@ impl<'a> TrackEventReader<'a, '_> {
             let ts = clocks.convert(time);
             let kind = TrackEventKind::Counter(value);
             let track = out.table.id(PerfettoTrackKey::Counter(owner, name), true);
-            events.push(ts, track, kind, None, &[], streams);
+            let flows = Box::default();
+            events.push(PlacedTrackEvent { ts, track, kind, thread_ns: None, flows }, streams);
         });
     }
 
@@ -273,7 +274,7 @@ impl<'a> TrackEventReader<'a, '_> {
         let events = &mut self.events;
         let streams = self.streams;
         let mut push = |track, kind, flows: &[Flow], ts| {
-            events.push(ts, track, kind, thread_ns, flows, streams);
+            events.push(PlacedTrackEvent { ts, track, kind, thread_ns, flows: flows.into() }, streams);
         };
         // The extra counters of a slice have the slice's time.
         for (uuid, value) in counters.iter().zip(&parts.counter_values) {

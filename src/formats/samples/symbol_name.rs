@@ -12,9 +12,13 @@ const MAX_READABLE_BYTES: usize = 64 << 10;
 
 /// A symbol's name without the mangling of C++ or Rust; other names stay as they are.
 pub(crate) fn readable(symbol: &str) -> Cow<'_, str> {
-    if let Some(name) = symbol.strip_prefix(LINKER_PREFIX) {
-        return Cow::Owned(format!("[linker]{}", readable(name)));
+    match symbol.strip_prefix(LINKER_PREFIX) {
+        Some(name) => Cow::Owned(format!("[linker]{}", demangled(name))),
+        None => demangled(symbol),
     }
+}
+
+fn demangled(symbol: &str) -> Cow<'_, str> {
     if symbol.len() > MAX_MANGLED_BYTES {
         return Cow::Borrowed(symbol);
     }

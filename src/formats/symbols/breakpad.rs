@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::address::{FunctionNames, SymbolAddress};
+use super::address::SymbolAddress;
+use super::dwarf::MAX_INLINED;
+use super::work_limit::{OverWorkLimit, WorkLimit};
+use super::{SymbolFault, SymbolNames};
 
 /// The facts in the first lines of a file.
 pub(super) struct BreakpadModule {
@@ -83,7 +86,8 @@ fn add_inlined(function: &mut BreakpadFunction<'_>, rest: &[u8]) -> Option<()> {
 }
 
 /// The functions at these addresses.
-pub(super) fn names(text: &[u8], addresses: &[SymbolAddress]) -> Vec<Option<FunctionNames>> {
+pub(super) fn names(text: &[u8], addresses: &[SymbolAddress]) -> SymbolNames {
+    let mut work = WorkLimit::default();
     let mut functions: Vec<BreakpadFunction<'_>> = Vec::new();
     let mut origins: HashMap<u64, &[u8]> = HashMap::new();
     for line in text.split(|byte| *byte == b'\n') {
@@ -104,8 +108,7 @@ pub(super) fn names(text: &[u8], addresses: &[SymbolAddress]) -> Vec<Option<Func
     // A function stands before a public symbol of the same address.
     functions.sort_by_key(|function| (function.start, std::cmp::Reverse(function.size)));
     functions.dedup_by_key(|function| function.start);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let name = |asked: &SymbolAddress| {
+    let mut name = |asked: &SymbolAddress| {
         let address = Some(asked.address).filter(|_| !asked.is_offset)?;
         let after = functions.partition_point(|function| function.start <= address);
         let function = functions.get(after.checked_sub(1)?)?;
@@ -115,12 +118,16 @@ pub(super) fn names(text: &[u8], addresses: &[SymbolAddress]) -> Vec<Option<Func
         let is_in = |(_, _, start, size): &&(u64, u64, u64, u64)| {
             address.checked_sub(*start).is_some_and(|at| at < *size)
         };
+        work.spend(function.inlined.len() as u64).ok()?;
         let mut inlined: Vec<_> = function.inlined.iter().filter(is_in).collect();
         inlined.sort();
+        work.is_over |= inlined.len() > MAX_INLINED;
+        inlined.truncate(MAX_INLINED);
         let inlined = inlined.iter().filter_map(|(_, origin, _, _)| origins.get(origin));
-        Some(std::iter::once(function.name).chain(inlined.copied()).map(text).collect())
+        std::iter::once(function.name).chain(inlined.copied()).map(|name| work.name(name).ok()).collect()
     };
-    addresses.iter().map(name).collect()
+    let names = addresses.iter().map(&mut name).collect();
+    SymbolNames { names, fault: work.is_over.then_some(SymbolFault::Work(OverWorkLimit)) }
 }
 
 #[cfg(test)]
@@ -142,7 +149,7 @@ mod tests {
     #[test]
     fn a_broken_line_is_left_out() {
         let text = b"FUNC xyz\nFUNC 10\nINLINE 1 2\nFUNC 10 5 0 good\nPUBLIC\nINLINE 0 1 1\n";
-        let names = names(text, &[SymbolAddress { address: 0x12, is_offset: false }]);
+        let names = names(text, &[SymbolAddress { address: 0x12, is_offset: false }]).names;
         assert_eq!(names, [Some(vec!["good".to_owned()])]);
     }
 }

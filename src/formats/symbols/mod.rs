@@ -6,14 +6,20 @@
 
 mod address;
 mod breakpad;
+mod dwarf;
 mod elf;
+#[cfg(test)]
+mod hostile_tests;
+mod work_limit;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use self::work_limit::OverWorkLimit;
 use super::mapped_file::MappedFile;
+use super::unpack_budget::UnpackLimit;
 
 pub(crate) use address::{FunctionNames, SymbolAddress};
 
@@ -62,15 +68,37 @@ pub struct SymbolDirectory {
     by_name: HashMap<String, Vec<usize>>,
     /// Whether there are more files than are looked at.
     is_partial: bool,
+    /// The limit on what their sections may unpack to.
+    limit: UnpackLimit,
+}
+
+/// Why functions lack names that a file may have for them.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SymbolFault {
+    /// A section cannot be unpacked.
+    #[error(transparent)]
+    Section(io::Error),
+    /// The symbols take too much work.
+    #[error(transparent)]
+    Work(OverWorkLimit),
+}
+
+/// The functions at some addresses.
+#[derive(Debug)]
+pub(crate) struct SymbolNames {
+    /// In the order of the addresses.
+    pub(crate) names: Vec<Option<FunctionNames>>,
+    pub(crate) fault: Option<SymbolFault>,
 }
 
 impl SymbolDirectory {
-    /// Looks for files with symbols in these directories. A file is looked at itself.
+    /// Looks for files with symbols in these directories. A file is looked at itself. Their sections are
+    /// unpacked within `limit`.
     ///
     /// # Errors
     /// Those of a named path that cannot be read. What cannot be read inside of it has no symbols.
-    pub fn open(paths: &[PathBuf]) -> io::Result<SymbolDirectory> {
-        let mut found = SymbolDirectory::default();
+    pub fn open(paths: &[PathBuf], limit: &UnpackLimit) -> io::Result<SymbolDirectory> {
+        let mut found = SymbolDirectory { limit: limit.clone(), ..SymbolDirectory::default() };
         let mut looked_at = 0;
         for path in paths {
             let metadata = fs::metadata(path).map_err(|error| named(path, &error))?;
@@ -142,9 +170,10 @@ impl SymbolDirectory {
         }
     }
 
-    /// The functions at `addresses`, in their order, by the first of `files` that has one.
-    pub(crate) fn names(&self, files: &[usize], addresses: &[SymbolAddress]) -> Vec<Option<FunctionNames>> {
+    /// The functions at `addresses`, by the first of `files` that has one.
+    pub(crate) fn names(&self, files: &[usize], addresses: &[SymbolAddress]) -> SymbolNames {
         let mut names = vec![None; addresses.len()];
+        let mut fault = None;
         for file in files.iter().filter_map(|number| self.files.get(*number)) {
             let open: Vec<usize> = (0..names.len()).filter(|at| names[*at].is_none()).collect();
             if open.is_empty() {
@@ -153,14 +182,15 @@ impl SymbolDirectory {
             let Some(map) = mapped(&file.path) else { continue };
             let asked: Vec<SymbolAddress> = open.iter().map(|at| addresses[*at]).collect();
             let found = match file.kind {
-                SymbolFileKind::Elf => elf::names(&map, &asked),
+                SymbolFileKind::Elf => elf::names(&map, &asked, &self.limit.budget(map.len() as u64)),
                 SymbolFileKind::Breakpad => breakpad::names(&map, &asked),
             };
-            for (at, name) in open.into_iter().zip(found) {
+            for (at, name) in open.into_iter().zip(found.names) {
                 names[at] = name;
             }
+            fault = fault.or(found.fault);
         }
-        names
+        SymbolNames { names, fault }
     }
 }
 
@@ -221,7 +251,7 @@ mod tests {
         fs::write(dir.path().join("inside/x.sym"), BREAKPAD).unwrap();
         fs::write(dir.path().join("text"), "no symbols").unwrap();
         fs::write(dir.path().join("empty"), "").unwrap();
-        let found = SymbolDirectory::open(&[dir.path().to_owned()]).unwrap();
+        let found = SymbolDirectory::open(&[dir.path().to_owned()], &UnpackLimit::default()).unwrap();
         assert_eq!(found.len(), 1);
         let by_id = found.find("/system/lib64/other.so", "aabbccdd11223344556677889900000000000000");
         assert_eq!(by_id, SymbolMatch::BuildId(vec![0]), "zeros fill the id of the recording");
@@ -233,7 +263,7 @@ mod tests {
         let name = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
         let expected =
             [name(&["outer", "inlined()"]), name(&["outer"]), name(&["other"]), None, name(&["last"]), None];
-        assert_eq!(names, expected);
-        assert!(SymbolDirectory::open(&[dir.path().join("missing")]).is_err());
+        assert_eq!(names.names, expected);
+        assert!(SymbolDirectory::open(&[dir.path().join("missing")], &UnpackLimit::default()).is_err());
     }
 }

@@ -27,7 +27,7 @@ pub struct DumpRequest {
 
 /// Makes the outputs that `request` describes, and passes results and messages to `output`.
 pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<ProfileReport, ProfileError> {
-    let inputs = open_inputs(&request.traces, request.unpack_limit, false, output)?;
+    let inputs = open_inputs(&request.traces, &request.unpack_limit, false, output)?;
     let [input] = &inputs[..] else { return Err(ProfileError::SeveralTracesToDump) };
     let mut report = ProfileReport::default();
     let trace = output.read(input, &mut report)?;

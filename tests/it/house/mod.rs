@@ -5,6 +5,7 @@
 mod code;
 mod desks;
 mod hermetic;
+mod hostile;
 mod imports;
 mod links;
 mod style;
@@ -62,7 +63,7 @@ const CRATES: &[Crate] = &[
     Crate {
         dir: "crates/tracebridge-core/src",
         floors: &[
-            &["clock", "console", "ids", "ignored_signals", "output_file", "text"],
+            &["clock", "console", "depth", "ids", "ignored_signals", "output_file", "text"],
             &["android", "ftrace"],
             &["categories", "trace_dat"],
             &["cli"],

@@ -3,12 +3,13 @@
 use super::PrintFmtError;
 use super::expr::{BinaryOp, CType, Expr, IntType, NameTable, Num, ctype};
 use super::lex::{Token, lex};
+use crate::depth::Depth;
 use crate::ftrace::{EventType, Field, FieldType};
 
 type Result<T> = std::result::Result<T, PrintFmtError>;
 
 /// How deep brackets may nest. A format comes from a file and may nest them without end.
-const MAX_DEPTH: u32 = 64;
+const DEPTH: Depth = Depth::new(64);
 /// The most operators in one argument, not counting those of constants. A chain `a+a+…` is as deep a tree as
 /// it has operators, and evaluation follows the tree with calls. The kernel's arguments have fewer than 100.
 const MAX_OPERATORS: u32 = 1000;
@@ -36,7 +37,7 @@ pub(super) struct Parser<'k> {
     at: usize,
     kind: &'k EventType,
     long_size: u8,
-    depth: u32,
+    depth: Depth,
     /// The operators of the current argument that remained after constants were folded.
     operators: u32,
     /// The fields that the parsed part of the format uses.
@@ -57,7 +58,7 @@ pub(super) struct ParsedFormat {
 /// Parses a format string and its arguments.
 pub(super) fn parse(source: &str, kind: &EventType, long_size: u8) -> Result<ParsedFormat> {
     let mut p =
-        Parser { tokens: lex(source)?, at: 0, kind, long_size, depth: 0, operators: 0, used: Vec::new() };
+        Parser { tokens: lex(source)?, at: 0, kind, long_size, depth: DEPTH, operators: 0, used: Vec::new() };
     let bracketed = p.take("(");
     let Some(format) = p.text() else {
         return Err(PrintFmtError::Syntax("no format string at its start".into()));
@@ -68,7 +69,7 @@ pub(super) fn parse(source: &str, kind: &EventType, long_size: u8) -> Result<Par
     while p.take(",") {
         let start = p.at;
         let used_before = p.used.len();
-        p.depth = 0;
+        p.depth = DEPTH;
         p.operators = 0;
         let argument = match p.expr() {
             Ok(argument) => Some(argument).filter(|_| p.is(",") || p.at_end(bracketed)),
@@ -184,10 +185,8 @@ impl Parser<'_> {
     }
 
     fn expr(&mut self) -> Result<Expr> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return too_complex(format!("brackets inside each other more than {MAX_DEPTH} deep"));
-        }
+        let outer = self.depth;
+        self.depth = outer.inner().or_else(|deep| too_complex(format!("brackets {deep}")))?;
         let condition = self.binary(0)?;
         let out = if self.take("?") {
             // `a ?: b` is an extension of GNU C.
@@ -203,7 +202,7 @@ impl Parser<'_> {
         } else {
             condition
         };
-        self.depth -= 1;
+        self.depth = outer;
         Ok(out)
     }
 
@@ -254,12 +253,10 @@ impl Parser<'_> {
     }
 
     fn unary(&mut self) -> Result<Expr> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return too_complex(format!("operators inside each other more than {MAX_DEPTH} deep"));
-        }
+        let outer = self.depth;
+        self.depth = outer.inner().or_else(|deep| too_complex(format!("operators {deep}")))?;
         let out = self.unary_inner();
-        self.depth -= 1;
+        self.depth = outer;
         out
     }
 
