@@ -10,7 +10,7 @@ use serde::ser::{Serialize, Serializer};
 use crate::ids::Cpu;
 
 /// The party that reports a loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossReporter {
     /// The kernel that was traced.
@@ -151,7 +151,8 @@ pub struct LossCount {
 }
 
 /// One line of the account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "LossJson")]
 pub struct Loss {
     /// The kind of the missing data.
     pub kind: LossKind,
@@ -182,17 +183,24 @@ impl fmt::Display for Loss {
     }
 }
 
+/// A loss as `--json` prints it.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct LossJson {
+    /// The kind of the missing data, such as `overwritten_entries`.
+    kind: &'static str,
+    reported_by: LossReporter,
+    /// The CPU, where the loss belongs to one.
+    cpu: Option<Cpu>,
+    /// The index of Perfetto's buffer, where the loss belongs to one.
+    buffer: Option<u32>,
+    /// Losses with a known number.
+    count: u64,
+    /// Gaps with an unknown number of losses.
+    gaps: u64,
+}
+
 impl Serialize for Loss {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct LossJson {
-            kind: &'static str,
-            reported_by: LossReporter,
-            cpu: Option<Cpu>,
-            buffer: Option<u32>,
-            count: u64,
-            gaps: u64,
-        }
         let Loss { kind, place, count: LossCount { count, gaps } } = *self;
         let (cpu, buffer) = match place {
             LossPlace::Recording => (None, None),

@@ -24,6 +24,8 @@ mod profile;
 mod profile_options;
 mod progress_bar;
 mod report;
+#[cfg(all(test, target_os = "linux"))]
+mod schemas;
 mod terminal;
 mod usage_error;
 mod version;
