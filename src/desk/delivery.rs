@@ -69,7 +69,7 @@ impl DeliveredOutput {
         DeliveredJson {
             output: self.path.to_string_lossy().into_owned(),
             bytes: self.bytes,
-            format: self.format.to_string(),
+            format: self.format.to_owned(),
             verified: self.verification,
             video: self.video().map(|video| video.to_string_lossy().into_owned()),
         }

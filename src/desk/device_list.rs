@@ -131,7 +131,7 @@ impl ListedDevice {
             let problem = error.to_string();
             let json = ListedJson {
                 serial: serial.clone(),
-                state: attached.state.to_string(),
+                state: attached.state.clone(),
                 error: Some(problem.clone()),
                 usable: None,
             };
@@ -160,7 +160,7 @@ impl ListedDevice {
         };
         let json = ListedJson {
             serial: attached.serial.clone(),
-            state: attached.state.to_string(),
+            state: attached.state.clone(),
             error: None,
             usable: Some(usable),
         };

@@ -28,7 +28,7 @@ pub fn push(
         let state = if installed.is_new { "pushed" } else { "is there" };
         let text = format!("{BINARY_PATH}: {abi}, {} bytes, {state}\n", installed.bytes);
         let pushed = PushedJson {
-            abi: abi.to_string(),
+            abi: abi.to_owned(),
             path: BINARY_PATH,
             bytes: installed.bytes,
             pushed: installed.is_new,

@@ -342,7 +342,7 @@ impl<'a> FetchedTraces<'a> {
             path: Some(local.to_string_lossy().into_owned()),
             bytes: Some(pulled.bytes),
             verified: Some(pulled.verification),
-            kind: Some(kind.to_string()),
+            kind: Some(kind),
             left_by: Some(place.origin.clone()),
             device_path: Some(file.to_owned()),
             error: None,

@@ -120,7 +120,7 @@ fn list_outcome(sessions: &[SessionState]) -> DeviceOutcome {
         "fetch them with --resume, or remove them with `tracebridge adb clean --force`\n"
     };
     let left = |s: &SessionState| RecordingOnDevice::Left {
-        id: s.session.id().to_string(),
+        id: s.session.id().to_owned(),
         state: state(s),
         output: s.output.clone(),
     };
@@ -149,7 +149,7 @@ fn fetch_all(request: &PullRequest, target: &TargetDevice<'_>) -> Result<DeviceO
                 let id = state.session.id();
                 completeness = Completeness::Failed;
                 text += &format!("{id} ({}) is still on the device: {error}\n", state.output);
-                let id = id.to_string();
+                let id = id.to_owned();
                 list.push(RecordingOnDevice::NotFetched { id, name: state.output, error });
             }
         }

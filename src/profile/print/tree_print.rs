@@ -456,7 +456,7 @@ pub(super) fn json_branches(
         let [own, total] =
             [branch.own, branch.total].map(|ticks| ticks.map(|ticks| ticks.saturating_mul(tick_ns)));
         BranchJson {
-            name: name.to_string(),
+            name,
             figures: FigureFields::new(columns, branch.calls, own, total),
             children: json_branches(&branch.children, names, columns, tick_ns),
         }

@@ -30,9 +30,13 @@ use crate::record::saved_settings::RestoredSettings;
 #[cfg(feature = "schema")]
 use crate::trace_dat::recording_summary::RecordingSummary;
 
-/// The documents that `--json` prints, by the names of their schemas.
+/// A document that `--json` prints: the name of its schema, and how the schema is made.
 #[cfg(feature = "schema")]
-pub fn json_documents() -> [(&'static str, fn(SchemaGenerator) -> Schema); 5] {
+pub type JsonDocument = (&'static str, fn(SchemaGenerator) -> Schema);
+
+/// The documents that `--json` prints.
+#[cfg(feature = "schema")]
+pub fn json_documents() -> [JsonDocument; 5] {
     [
         ("record", SchemaGenerator::into_root_schema_for::<RecordingSummary>),
         ("launch", SchemaGenerator::into_root_schema_for::<launch::LaunchSummary<'static>>),
