@@ -10,11 +10,11 @@ use super::error::DatasetError;
 use crate::tables::{Cell, Rows, TableFile, TableId};
 
 /// A trace of a dataset.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ListedTrace {
-    /// The trace's id.
+    /// 32 hexadecimal digits: a hash of the contents of the trace's files.
     pub trace_id: String,
-    /// The day of its start, in UTC.
+    /// The day of its start, in UTC: 2026-11-22.
     pub day: String,
     /// The names of its files.
     pub name: String,

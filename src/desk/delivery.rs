@@ -4,9 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
-
 use super::device::{RoomKeeper, StreamEnd, Verification, is_video};
+use super::device_json::DeliveredJson;
 use super::error::DeskError;
 use super::output_names::{is_capture, is_copy, local_name, numbered, stem, video_beside, written_files};
 use super::targets::TargetDevice;
@@ -66,17 +65,14 @@ impl DeliveredOutput {
     }
 
     /// The fields of a JSON object.
-    pub fn json(&self) -> Value {
-        let mut fields = json!({
-            "output": self.path.to_string_lossy(),
-            "bytes": self.bytes,
-            "format": self.format,
-            "verified": self.verification.name(),
-        });
-        if let Some(video) = self.video() {
-            fields["video"] = json!(video.to_string_lossy());
+    pub fn json(&self) -> DeliveredJson {
+        DeliveredJson {
+            output: self.path.to_string_lossy().into_owned(),
+            bytes: self.bytes,
+            format: self.format.to_owned(),
+            verified: self.verification,
+            video: self.video().map(|video| video.to_string_lossy().into_owned()),
         }
-        fields
     }
 }
 
@@ -343,9 +339,9 @@ mod tests {
         assert_eq!(output.text(), "x.pftrace (perfetto, 12.3 kB)");
         output.pulled = vec!["x.pftrace".into(), "x.trace".into()];
         assert_eq!(output.text(), "x.pftrace, x.trace (perfetto, 12.3 kB together)");
-        assert_eq!(output.json()["verified"], "sha256");
+        assert_eq!(output.json().verified, Verification::Sha256);
         output.verification = Verification::Size;
         assert!(output.text().contains("compared by its length alone"), "{}", output.text());
-        assert_eq!(output.json()["verified"], "size");
+        assert_eq!(output.json().verified, Verification::Size);
     }
 }

@@ -6,9 +6,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::Builder;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::device::BINARY_PATH;
+use super::device_json::DeviceJson;
 use super::error::DeskError;
 use super::host_hints::host_hints;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult};
@@ -41,9 +42,9 @@ pub fn report(
         let printed = output.text();
         let text = host_hints(&printed);
         let json = match serde_json::from_str(&printed) {
-            Ok(object @ Value::Object(_)) => object,
-            Ok(other) => json!({ command: other }),
-            Err(_) => json!({ "text": text }),
+            Ok(Value::Object(printed)) => DeviceJson { printed, ..DeviceJson::default() },
+            Ok(other) => DeviceJson { list: Some(other), ..DeviceJson::default() },
+            Err(_) => DeviceJson { text: Some(text.clone()), ..DeviceJson::default() },
         };
         let completeness = completeness(target.device.serial(), &output)?;
         Ok(DeviceOutcome { completeness, text: text.into(), json })
@@ -64,7 +65,8 @@ pub fn start_flight_recorder(
         let output = run_on_device(&mut target, &args)?;
         let text = host_hints(&output.text());
         let completeness = completeness(target.device.serial(), &output)?;
-        Ok(DeviceOutcome { completeness, json: json!({ "text": text.trim() }), text: text.into() })
+        let json = DeviceJson { text: Some(text.trim().to_owned()), ..DeviceJson::default() };
+        Ok(DeviceOutcome { completeness, json, text: text.into() })
     })
 }
 
@@ -81,7 +83,7 @@ pub fn stop_flight_recorder(
     targets.on_each(ui, |mut target| {
         let output = run_on_device(&mut target, &args)?;
         let completeness = completeness(target.device.serial(), &output)?;
-        Ok(DeviceOutcome { completeness, text: "stopped".to_owned().into(), json: json!({}) })
+        Ok(DeviceOutcome { completeness, text: "stopped".to_owned().into(), json: DeviceJson::default() })
     })
 }
 
@@ -103,7 +105,11 @@ pub fn mark(
         let output =
             if is_stream { pass_markers(&mut target, &args)? } else { run_on_device(&mut target, &args)? };
         let completeness = completeness(target.device.serial(), &output)?;
-        Ok(DeviceOutcome { completeness, text: host_hints(&output.text()).into(), json: json!({}) })
+        Ok(DeviceOutcome {
+            completeness,
+            text: host_hints(&output.text()).into(),
+            json: DeviceJson::default(),
+        })
     })
 }
 

@@ -4,9 +4,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::device::{Device, PushedBinary, printable_text};
+use super::device::{Device, DeviceFacts, PushedBinary, printable_text};
 use super::error::DeskError;
 use crate::adb::{AdbError, AttachedDevice, Server};
 use crate::workers::run_pool;
@@ -30,7 +31,38 @@ pub struct ListedDevice {
     /// The words about a binary on it that is another one than this program's.
     pub warning: Option<String>,
     /// The same for scripts.
-    pub json: Value,
+    pub json: ListedJson,
+}
+
+/// A device as `adb devices --json` prints it.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct ListedJson {
+    serial: String,
+    /// The state, as the adb server names it.
+    state: String,
+    /// Why the device cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(flatten)]
+    usable: Option<UsableDevice>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct UsableDevice {
+    /// How root is had: adbd, su -c, su 0, su root, refused, or no.
+    root: String,
+    /// Whether something can be recorded.
+    #[schemars(extend("enum" = ["yes", "part", "no"]))]
+    tracing: &'static str,
+    /// The tracebridge binary on the device: none, the same as this program pushes, another one, or
+    /// unknown where this program has none for the ABI.
+    #[schemars(extend("enum" = ["none", "same", "other", "unknown"]))]
+    binary: &'static str,
+    /// The version of another binary, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    binary_version: Option<String>,
+    #[serde(flatten)]
+    facts: DeviceFacts,
 }
 
 /// The columns of a device in the list.
@@ -97,7 +129,12 @@ impl ListedDevice {
         let serial = attached.serial.clone();
         ListedDevice::ask_usable(server, attached).unwrap_or_else(|error| {
             let problem = error.to_string();
-            let json = json!({ "serial": serial, "state": attached.state, "error": problem });
+            let json = ListedJson {
+                serial: serial.clone(),
+                state: attached.state.clone(),
+                error: Some(problem.clone()),
+                usable: None,
+            };
             let problem = problem.strip_prefix(&format!("{serial}: ")).unwrap_or(&problem).to_owned();
             ListedDevice { serial, details: DeviceDetails::Unusable(problem), warning: None, json }
         })
@@ -110,20 +147,23 @@ impl ListedDevice {
         let facts = &device.facts;
         let root = if facts.su_refused { "refused".to_owned() } else { device.privilege().to_string() };
         let binary = device.pushed_binary();
-        let mut json = json!({
-            "serial": attached.serial,
-            "state": attached.state,
-            "root": root,
-            "tracing": tracing,
-            "binary": binary.name(),
-        });
-        if let (Some(fields), Ok(Value::Object(facts))) = (json.as_object_mut(), serde_json::to_value(facts))
-        {
-            fields.extend(facts);
-            if let PushedBinary::Other(Some(version)) = &binary {
-                fields.insert("binary_version".to_owned(), version.clone().into());
-            }
-        }
+        let binary_version = match &binary {
+            PushedBinary::Other(version) => version.clone(),
+            _ => None,
+        };
+        let usable = UsableDevice {
+            root: root.clone(),
+            tracing,
+            binary: binary.name(),
+            binary_version,
+            facts: facts.clone(),
+        };
+        let json = ListedJson {
+            serial: attached.serial.clone(),
+            state: attached.state.clone(),
+            error: None,
+            usable: Some(usable),
+        };
         let known = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
         let server_model = printable_text(attached.model.as_deref().unwrap_or_default());
         let model = if facts.model.is_empty() { &server_model } else { &facts.model };

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-
 use super::device::{BINARY_PATH, Device, Privilege, SESSIONS_DIR, Session};
+use super::device_json::{DeviceJson, PushedJson, Recordings};
 use super::error::{DeskError, recordings};
 use super::host_hints::host_hints;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult};
@@ -28,9 +27,13 @@ pub fn push(
         let abi = abi.unwrap_or(&target.device.facts.abi);
         let state = if installed.is_new { "pushed" } else { "is there" };
         let text = format!("{BINARY_PATH}: {abi}, {} bytes, {state}\n", installed.bytes);
-        let json = json!({
-            "abi": abi, "path": BINARY_PATH, "bytes": installed.bytes, "pushed": installed.is_new
-        });
+        let pushed = PushedJson {
+            abi: abi.to_owned(),
+            path: BINARY_PATH,
+            bytes: installed.bytes,
+            pushed: installed.is_new,
+        };
+        let json = DeviceJson { pushed: Some(pushed), ..DeviceJson::default() };
         Ok(DeviceOutcome::complete(text, json))
     })
 }
@@ -72,7 +75,11 @@ fn clean_device(device: &Device, removes_recordings: bool) -> Result<DeviceOutco
     if text.is_empty() {
         text = "nothing to remove\n".to_owned();
     }
-    let json = json!({ "recordings": sessions.len(), "text": text.trim() });
+    let json = DeviceJson {
+        recordings: Some(Recordings::Removed(sessions.len())),
+        text: Some(text.trim().to_owned()),
+        ..DeviceJson::default()
+    };
     Ok(DeviceOutcome { completeness, text: text.into(), json })
 }
 

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::app_versions::{AppVersion, AppVersions};
 use super::delivery::check_output;
 use super::device::{AppRights, is_video};
+use super::device_json::{DeviceJson, EndedAfter, SideJson};
 use super::error::DeskError;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind};
 use super::output_names::before_ending;
@@ -265,7 +266,7 @@ impl LaunchSeries<'_> {
             recorded => recorded?,
         };
         say_without_frame_timeline(&mut outcome, recorder, &target.device);
-        if let Some(reason) = outcome.json["not_launched"].as_str().map(str::to_owned) {
+        if let Some(reason) = outcome.json.printed_text("not_launched").map(str::to_owned) {
             // The reason is said once: as the first line.
             outcome.text.retain(|line| !line.ends_with(&reason));
             outcome.text.put_before(&format!("{NOTHING_LAUNCHED}: {reason}"));
@@ -276,7 +277,7 @@ impl LaunchSeries<'_> {
         }
         if let Some(rights) = app.rights {
             outcome.text.put_before(&rights_text(app.package(), rights));
-            outcome.json["method_tracing"] = rights.name().into();
+            outcome.json.method_tracing = Some(rights.name());
         }
         outcome.completeness = outcome.completeness.with_loss(is_refused);
         let is_trace = |file: &&PathBuf| !is_video(&file.to_string_lossy());
@@ -345,7 +346,7 @@ struct SeriesResults {
     /// it.
     notes: HashSet<String>,
     /// The JSON of each launch that did not fail.
-    runs: Vec<Value>,
+    runs: Vec<DeviceJson>,
     /// The recording of the launch that the user's signal cut off.
     cut_off: Option<PathBuf>,
 }
@@ -370,10 +371,7 @@ impl SeriesResults {
                 }
             }
         }
-        let mut object = outcome.json;
-        object["app"] = json!(app);
-        object["run"] = json!(run);
-        self.runs.push(object);
+        self.runs.push(DeviceJson { app: Some(app.to_owned()), run: Some(run), ..outcome.json });
     }
 
     /// The outcome of a series of so many launches, or of those that were made before the user ended it.
@@ -381,16 +379,19 @@ impl SeriesResults {
         let made = self.completeness.len();
         let completeness = self.completeness.into_iter().max().unwrap_or(Completeness::Failed);
         let mut text = self.text + &statistics.text;
-        let mut json = statistics.json;
-        json["runs"] = self.runs.into();
+        let mut json = DeviceJson {
+            sides: Some(statistics.sides),
+            comparison: statistics.comparison,
+            runs: Some(self.runs),
+            ..DeviceJson::default()
+        };
         if made < asked {
             text += &format!("ended by a signal after {made} of {asked} launches");
-            json["ended_after"] = json!({ "launches": made, "of": asked });
-            if let Some(output) = &self.cut_off {
-                let output = output.display().to_string();
+            let cut_off = self.cut_off.map(|output| output.display().to_string());
+            if let Some(output) = &cut_off {
                 text += &format!(": {output} is what was recorded of the next one, which does not count");
-                json["ended_after"]["cut_off"] = output.into();
             }
+            json.ended_after = Some(EndedAfter { launches: made, of: asked, cut_off });
             text += "\n";
         }
         DeviceOutcome { completeness, text: text.into(), json }
@@ -399,8 +400,9 @@ impl SeriesResults {
     /// The outcome of a launch alone: one object, as it is of `record`.
     fn into_single(mut self, mut statistics: SeriesStatistics) -> DeviceOutcome {
         let mut json = self.runs.pop().unwrap_or_default();
-        let launch = statistics.json.pointer_mut("/sides/0/launches/0").map(Value::take);
-        json["launch"] = launch.unwrap_or_default();
+        let side = statistics.sides.first_mut();
+        let launch = side.and_then(|side| side.pointer_mut("/launches/0")).map(Value::take);
+        json.launch = Some(launch.unwrap_or_default());
         let completeness = self.completeness.pop().unwrap_or(Completeness::Failed);
         DeviceOutcome { completeness, text: (self.text + &statistics.text).into(), json }
     }
@@ -410,8 +412,10 @@ impl SeriesResults {
 struct SeriesStatistics {
     /// Lines for people.
     text: String,
-    /// An object with the list `sides`, and `comparison` of two apps.
-    json: Value,
+    /// A [`SideJson`] for each app.
+    sides: Vec<Value>,
+    /// The comparison of two apps.
+    comparison: Option<Value>,
 }
 
 impl SeriesStatistics {
@@ -431,20 +435,18 @@ impl SeriesStatistics {
                 let head = if has_none { format!("{NOTHING_LAUNCHED}: ") } else { "  ".to_owned() };
                 lines.push(format!("{head}{launches} failed"));
             }
-            let mut object = app.set.to_json();
-            object["app"] = json!(app.app);
-            object["failed"] = json!(app.failed);
-            sides.push(object);
+            let side = SideJson { app: &app.app, failed: app.failed, set: app.set.json() };
+            sides.push(serde_json::to_value(side).unwrap_or_default());
         }
-        let mut json = json!({ "sides": sides });
+        let mut comparison = None;
         if let [a, b] = apps {
             let [old, new] = [&mut a.set, &mut b.set].map(std::mem::take);
             let names = [format!("{} (a)", a.app), format!("{} (b)", b.app)];
             let compared = new.compare(old, [&names[0], &names[1]]);
             lines.extend(compared.lines());
-            json["comparison"] = compared.to_json().unwrap_or_default();
+            comparison = compared.to_json().ok();
         }
-        SeriesStatistics { text: lines.into_iter().map(|line| line + "\n").collect(), json }
+        SeriesStatistics { text: lines.into_iter().map(|line| line + "\n").collect(), sides, comparison }
     }
 }
 
@@ -499,7 +501,13 @@ mod tests {
     }
 
     fn outcome(completeness: Completeness, text: &str) -> DeviceOutcome {
-        DeviceOutcome { completeness, text: text.to_owned().into(), json: json!({ "output": text.trim() }) }
+        let printed = [("output".to_owned(), text.trim().into())].into_iter().collect();
+        let json = DeviceJson { printed, ..DeviceJson::default() };
+        DeviceOutcome { completeness, text: text.to_owned().into(), json }
+    }
+
+    fn printed(outcome: &DeviceOutcome) -> Value {
+        serde_json::to_value(&outcome.json).unwrap()
     }
 
     #[test]
@@ -550,7 +558,7 @@ mod tests {
         apps[1].failed = 1;
         let outcome = results.into_series(3, SeriesStatistics::of(&mut apps, false));
         assert_eq!(outcome.completeness, Completeness::Lossy);
-        let json = &outcome.json;
+        let json = printed(&outcome);
         assert_eq!(json["runs"].as_array().unwrap().len(), 3, "{json}");
         assert_eq!((&json["runs"][1]["app"], &json["runs"][2]["run"]), (&"com.b".into(), &2.into()));
         let sides = &json["sides"];
@@ -579,9 +587,10 @@ mod tests {
         apps[0].set.launches.push(recorded_launch());
         let outcome = results.into_single(SeriesStatistics::of(&mut apps, true));
         assert_eq!(outcome.completeness, Completeness::Complete);
-        assert_eq!((&outcome.json["output"], &outcome.json["app"]), (&"start".into(), &"com.a/.Main".into()));
-        assert!(outcome.json["launch"]["total_ns"].is_u64(), "{}", outcome.json);
-        assert!(outcome.json.get("runs").is_none());
+        let json = printed(&outcome);
+        assert_eq!((&json["output"], &json["app"]), (&"start".into(), &"com.a/.Main".into()));
+        assert!(json["launch"]["total_ns"].is_u64(), "{json}");
+        assert!(json.get("runs").is_none());
     }
 
     #[test]
@@ -602,7 +611,8 @@ mod tests {
                      does not count\n";
         assert!(ended.text.to_string().ends_with(words), "{}", ended.text);
         assert_eq!(ended.completeness, Completeness::Complete);
-        assert_eq!(ended.json["ended_after"], json!({ "launches": 2, "of": 10, "cut_off": "x-3.dat" }));
+        let cut_off = Some("x-3.dat".to_owned());
+        assert_eq!(ended.json.ended_after, Some(EndedAfter { launches: 2, of: 10, cut_off }));
         let ended = of(0, None);
         assert!(
             ended.text.to_string().ends_with("ended by a signal after 0 of 10 launches\n"),
@@ -610,7 +620,7 @@ mod tests {
             ended.text
         );
         assert_eq!(ended.completeness, Completeness::Failed);
-        assert_eq!(of(10, None).json["ended_after"], Value::Null);
+        assert_eq!(of(10, None).json.ended_after, None);
     }
 
     #[test]
@@ -621,7 +631,7 @@ mod tests {
         let mut results = SeriesResults::default();
         results.add("com.a/.Main", 1, outcome(Completeness::Failed, refused), None);
         let single = results.into_single(SeriesStatistics::of(&mut apps, true));
-        assert_eq!((single.text.to_string().as_str(), &single.json["launch"]), (refused, &Value::Null));
+        assert_eq!((single.text.to_string().as_str(), single.json.launch), (refused, Some(Value::Null)));
     }
 
     #[test]

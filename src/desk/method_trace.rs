@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use super::delivery::{check_output, deliver};
 use super::device::{COMMAND_TIMEOUT, Device, command_line, quoted};
+use super::device_json::DeviceJson;
 use super::error::DeskError;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult};
 use super::output_names::is_method_trace;
@@ -102,7 +101,7 @@ fn start(request: &ProfilerRequest, device: &Device) -> Result<DeviceOutcome, De
     run_am(device, &format!("rm -f {}", quoted(&trace_file(app))))?;
     run_am(device, &command_line(&start_args(request)))?;
     let text = format!("the methods of {app} are traced; `tracebridge adb profile stop {app}` ends that\n");
-    Ok(DeviceOutcome::complete(text, json!({})))
+    Ok(DeviceOutcome::complete(text, DeviceJson::default()))
 }
 
 fn stop(app: &str, output: &Path, target: &TargetDevice<'_>) -> Result<DeviceOutcome, DeskError> {
@@ -114,7 +113,8 @@ fn stop(app: &str, output: &Path, target: &TargetDevice<'_>) -> Result<DeviceOut
     let delivered = deliver(target, std::slice::from_ref(&file), &output)?;
     run_am(device, &format!("rm -f {}", quoted(&file)))?;
     let completeness = Completeness::Complete.with_loss(delivered.is_lossy);
-    Ok(DeviceOutcome { completeness, text: delivered.text().into(), json: delivered.json() })
+    let json = DeviceJson { delivered: Some(delivered.json()), ..DeviceJson::default() };
+    Ok(DeviceOutcome { completeness, text: delivered.text().into(), json })
 }
 
 /// Waits until the app has written its method trace.

@@ -6,6 +6,7 @@ mod app_versions;
 mod delivery;
 mod device;
 mod device_command;
+mod device_json;
 mod device_list;
 mod error;
 mod host_hints;
@@ -25,6 +26,9 @@ mod user_interface;
 
 pub use device::{EmbeddedBinary, abandon_all, embedded_binaries, file_sha256, has_embedded_binaries};
 pub use device_command::{mark, report, start_flight_recorder, stop_flight_recorder};
+pub use device_json::{DeviceJson, DeviceLine};
+#[cfg(test)]
+pub use device_list::ListedJson;
 pub use device_list::{DeviceDetails, ListedDevice, list_devices};
 pub use error::DeskError;
 pub use host_hints::{host_command, host_hints};

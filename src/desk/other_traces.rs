@@ -6,13 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::delivery::local_error;
 use super::device::{
     APP_TRACE_DIRS, COMMAND_TIMEOUT, Device, DeviceError, Privilege, PulledFile, SESSIONS_DIR, command_line,
     data_dir, printable_text,
 };
+use super::device_json::{DeviceJson, FetchedFile};
 use super::error::DeskError;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind, OutcomeText};
 use super::output_names::free_output;
@@ -278,7 +277,7 @@ struct FetchedTraces<'a> {
     completeness: Completeness,
     text: OutcomeText,
     /// An object for each file.
-    list: Vec<Value>,
+    list: Vec<FetchedFile>,
     /// The directories that may not be read.
     closed: Vec<String>,
     failures: usize,
@@ -330,7 +329,7 @@ impl<'a> FetchedTraces<'a> {
             let error = format!("it is not fetched: {fault}");
             self.completeness = self.completeness.with_loss(true);
             self.text.push(LineKind::Loss, &format!("{path}: {error}"));
-            self.list.push(json!({ "device_path": path, "left_by": place.origin, "error": error }));
+            self.list.push(FetchedFile::failed(path, place, error));
         }
     }
 
@@ -339,14 +338,15 @@ impl<'a> FetchedTraces<'a> {
         let size = byte_size(pulled.bytes);
         let line = format!("{} ({kind}, {size}), left by {}", local.display(), place.origin);
         self.text.push(LineKind::Output, &line);
-        self.list.push(json!({
-            "path": local.to_string_lossy(),
-            "bytes": pulled.bytes,
-            "verified": pulled.verification.name(),
-            "kind": kind,
-            "left_by": place.origin,
-            "device_path": file,
-        }));
+        self.list.push(FetchedFile {
+            path: Some(local.to_string_lossy().into_owned()),
+            bytes: Some(pulled.bytes),
+            verified: Some(pulled.verification),
+            kind: Some(kind),
+            left_by: Some(place.origin.clone()),
+            device_path: Some(file.to_owned()),
+            error: None,
+        });
     }
 
     fn add_failure(&mut self, place: &TracePlace, file: &str, error: &DeskError) {
@@ -354,15 +354,30 @@ impl<'a> FetchedTraces<'a> {
         self.failures += 1;
         self.is_ended = self.failures == MAX_FAILURES || !is_of_one_file(error);
         self.text.push(LineKind::Loss, &format!("{}: {error}", printable_text(file)));
-        self.list.push(json!({ "device_path": file, "left_by": place.origin, "error": error.to_string() }));
+        self.list.push(FetchedFile::failed(file.to_owned(), place, error.to_string()));
     }
 
     fn into_outcome(mut self) -> DeviceOutcome {
         if self.list.is_empty() {
             self.text.push(LineKind::Note, "no other program has left a trace where it can be read");
         }
-        let json = json!({ "files": self.list, "closed_directories": self.closed });
+        let json = DeviceJson {
+            files: Some(self.list),
+            closed_directories: Some(self.closed),
+            ..DeviceJson::default()
+        };
         DeviceOutcome { completeness: self.completeness, text: self.text, json }
+    }
+}
+
+impl FetchedFile {
+    fn failed(device_path: String, place: &TracePlace, error: String) -> FetchedFile {
+        FetchedFile {
+            device_path: Some(device_path),
+            left_by: Some(place.origin.clone()),
+            error: Some(error),
+            ..FetchedFile::default()
+        }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use serde_json::Value;
-
+use super::device_json::DeviceJson;
 use super::error::DeskError;
 
 /// Whether a result is there and whole. Of several results the greatest counts.
@@ -88,12 +87,12 @@ pub struct DeviceOutcome {
     /// Lines for people; none if there is nothing to print.
     pub text: OutcomeText,
     /// An object.
-    pub json: Value,
+    pub json: DeviceJson,
 }
 
 impl DeviceOutcome {
     /// The outcome of a command that has done everything.
-    pub fn complete(text: String, json: Value) -> DeviceOutcome {
+    pub fn complete(text: String, json: DeviceJson) -> DeviceOutcome {
         DeviceOutcome { completeness: Completeness::Complete, text: text.into(), json }
     }
 }

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
-
 use super::delivery::local_error;
 use super::device::{COMMAND_TIMEOUT, Session, SessionState, Verification, quoted};
+use super::device_json::{DeviceJson, FetchedFile, RecordingOnDevice, Recordings};
 use super::error::DeskError;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind};
 use super::output_names::free_output;
@@ -89,13 +88,14 @@ fn pull_files(
         let is_weak = pulled.verification == Verification::Size;
         let comparison = if is_weak { ", compared by its length alone" } else { "" };
         text += &format!("{} ({}{comparison})\n", local.display(), byte_size(pulled.bytes));
-        list.push(json!({
-            "path": local.to_string_lossy(),
-            "bytes": pulled.bytes,
-            "verified": pulled.verification.name(),
-        }));
+        list.push(FetchedFile {
+            path: Some(local.to_string_lossy().into_owned()),
+            bytes: Some(pulled.bytes),
+            verified: Some(pulled.verification),
+            ..FetchedFile::default()
+        });
     }
-    Ok(DeviceOutcome::complete(text, json!({ "files": list })))
+    Ok(DeviceOutcome::complete(text, DeviceJson { files: Some(list), ..DeviceJson::default() }))
 }
 
 /// The name on the host for a file of a device. A name from a device must not lead to another directory.
@@ -119,9 +119,12 @@ fn list_outcome(sessions: &[SessionState]) -> DeviceOutcome {
     } else {
         "fetch them with --resume, or remove them with `tracebridge adb clean --force`\n"
     };
-    let object = |s: &SessionState| json!({ "id": s.session.id(), "state": state(s), "output": s.output });
-    let list: Vec<Value> = sessions.iter().map(object).collect();
-    DeviceOutcome::complete(text, json!({ "recordings": list }))
+    let left = |s: &SessionState| RecordingOnDevice::Left {
+        id: s.session.id().to_owned(),
+        state: state(s),
+        output: s.output.clone(),
+    };
+    DeviceOutcome::complete(text, recordings(sessions.iter().map(left).collect()))
 }
 
 /// Fetches all recordings of a device. One that cannot be fetched keeps no other from being fetched.
@@ -139,18 +142,23 @@ fn fetch_all(request: &PullRequest, target: &TargetDevice<'_>) -> Result<DeviceO
             Ok(outcome) => {
                 completeness = completeness.max(outcome.completeness);
                 text += &outcome.text.to_string();
-                list.push(outcome.json);
+                list.push(RecordingOnDevice::Fetched(Box::new(outcome.json)));
             }
             Err(error) => {
                 let error = error.to_string();
                 let id = state.session.id();
                 completeness = Completeness::Failed;
                 text += &format!("{id} ({}) is still on the device: {error}\n", state.output);
-                list.push(json!({ "id": id, "name": state.output, "error": error }));
+                let id = id.to_owned();
+                list.push(RecordingOnDevice::NotFetched { id, name: state.output, error });
             }
         }
     }
-    Ok(DeviceOutcome { completeness, text: text.into(), json: json!({ "recordings": list }) })
+    Ok(DeviceOutcome { completeness, text: text.into(), json: recordings(list) })
+}
+
+fn recordings(list: Vec<RecordingOnDevice>) -> DeviceJson {
+    DeviceJson { recordings: Some(Recordings::List(list)), ..DeviceJson::default() }
 }
 
 /// Fetches a recording, and removes it on the device when its output on the host is whole.
@@ -202,6 +210,6 @@ mod tests {
     fn without_recordings_the_list_says_so() {
         let outcome = list_outcome(&[]);
         assert_eq!(outcome.text.to_string(), "no recording has left anything on the device\n");
-        assert_eq!(outcome.json, json!({ "recordings": [] }));
+        assert_eq!(outcome.json, recordings(Vec::new()));
     }
 }

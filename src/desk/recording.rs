@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use super::delivery::{self, DeliveredOutput, check_output};
 use super::device::{
     BINARY_PATH, Device, MAX_VIDEO_SECONDS, Recorder, RecorderJob, Session, SessionEnd, is_video,
 };
+use super::device_json::DeviceJson;
 use super::error::DeskError;
 use super::host_hints::host_hints;
 use super::outcome::{Completeness, DeviceOutcome, DeviceResult, LineKind, OutcomeText};
@@ -152,7 +152,7 @@ pub(super) fn run_recorder(
     let (mut outcome, delivered) = record_session(target, &job, run.selection.duration, output)?;
     let reason = if run.is_automatic { ": tracefs is closed to adb's user" } else { "" };
     outcome.text.put_before(&format!("recorded by the device's own {program}{reason}"));
-    outcome.json["via"] = program.into();
+    outcome.json.via = Some(program);
     Ok((outcome, delivered))
 }
 
@@ -188,7 +188,7 @@ pub(super) fn say_without_frame_timeline(
         let note = "  FrameTimeline was not recorded: the deadlines of frames come from VSYNC's period, and nothing says \
                     whose fault a late one was (--via perfetto records it, in place of tracebridge's recorder)";
         outcome.text.push(LineKind::Note, note);
-        outcome.json["frame_timeline"] = false.into();
+        outcome.json.frame_timeline = Some(false);
     }
 }
 
@@ -325,12 +325,13 @@ fn recording_outcome(
     let mut text = OutcomeText::from(host_hints(log));
     text.push(LineKind::Output, &delivered.text());
     printed.push_to(&mut text);
-    let mut fields: Map<String, Value> = serde_json::from_str(summary).unwrap_or_default();
-    if let Value::Object(more) = delivered.json() {
-        fields.extend(more);
-    }
+    let json = DeviceJson {
+        printed: serde_json::from_str(summary).unwrap_or_default(),
+        delivered: Some(delivered.json()),
+        ..DeviceJson::default()
+    };
     let completeness = completeness.with_loss(delivered.is_lossy || printed.recording.is_lossy());
-    DeviceOutcome { completeness, text, json: Value::Object(fields) }
+    DeviceOutcome { completeness, text, json }
 }
 
 /// The JSON that a recorder on a device prints, as far as the host's text needs it.

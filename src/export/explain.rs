@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::convert::{Conversion, ConvertError, ConvertRequest};
 use super::runs::runs_of;
@@ -47,14 +48,26 @@ pub(crate) struct Explained {
     pub is_lossy: bool,
 }
 
+/// The object of `why --json`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ExplainedJson<'a> {
+    /// In the order of their begins; with `--against` those of the new runs.
+    spans: Vec<ExplanationJson<'a>>,
+    /// With `--against`: the difference of the means of both sets, split over causes; null without.
+    against: Option<&'a Difference>,
+    /// Sentences about what the trace does not tell, and what would.
+    missing: &'a [String],
+    /// The account of missing data.
+    losses: Vec<Loss>,
+    /// Whether events were lost, or an input is damaged.
+    lossy: bool,
+}
+
 impl Explained {
-    /// The object of `why --json` (docs/schemas/why.json).
-    pub fn json(&self, against: Option<&Difference>) -> Value {
-        let spans: Vec<ExplanationJson<'_>> = self.explanations.iter().map(ExplanationJson::new).collect();
-        let losses: Vec<Loss> = self.losses.iter().collect();
-        json!({
-            "spans": spans, "against": against, "missing": self.missing, "losses": losses, "lossy": self.is_lossy,
-        })
+    /// The object of `why --json`.
+    pub fn json<'a>(&'a self, against: Option<&'a Difference>) -> ExplainedJson<'a> {
+        let spans = self.explanations.iter().map(ExplanationJson::new).collect();
+        ExplainedJson { spans, against, missing: &self.missing, losses: self.losses.iter().collect(), lossy: self.is_lossy }
     }
 
     /// Adds the spans of another run.
@@ -137,9 +150,9 @@ fn read_model(
     request: ConvertRequest<'_>,
     question: &Question,
 ) -> Result<(Model, MergeSummary), ConvertError> {
+    let app_packages = request.app_packages;
     let conversion = Conversion::prepare(request)?;
     let mapping = conversion.parse_mapping()?;
-    let app_packages = request.app_packages;
     let read = |has_scout| -> Result<_, ConvertError> {
         let mut tracks = ModelSink::new(question, has_scout);
         let pushed = conversion.push_part(&mut tracks, mapping.as_ref());

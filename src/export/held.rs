@@ -96,7 +96,7 @@ pub fn formats_that_hold(kind: DataKind) -> String {
 }
 
 /// The data that a conversion did not write, by kind.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ConversionLosses {
     /// Data that is not in the output, with counts. The program's exit status is then 3.
     pub dropped: BTreeMap<String, u64>,

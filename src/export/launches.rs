@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::convert::{ConvertError, ConvertRequest};
 use super::explain::{FIRST_LAUNCH, explain, known_launches};
@@ -78,27 +80,24 @@ impl MeasuredLaunch {
         (!parts.is_empty()).then(|| format!("  {}", parts.join(", ")))
     }
 
-    /// The launch for scripts: times in ns.
-    pub fn to_json(&self) -> Value {
+    /// The launch for scripts.
+    fn json(&self) -> MeasuredLaunchJson<'_> {
         let span = self.run.launch.as_ref();
         let (from, to) =
             span.map_or(("first slice", "last slice"), |span| (span.begins_with, span.ends_with));
-        let rows = |kind| -> Vec<Value> {
-            let rows = rows(std::slice::from_ref(self), kind).into_iter().take(JSON_ROWS);
-            rows.map(|row| json!({ "name": row.name, "ns": row.ns, "count": row.count })).collect()
-        };
-        json!({
-            "total_ns": self.run.total_ns,
-            "from": from,
-            "to": to,
-            "type": span.and_then(|span| span.launch_type).map(LaunchType::name),
-            "ttid_ns": span.and_then(|span| span.ttid),
-            "ttfd_ns": span.and_then(|span| span.ttfd),
-            "main_thread": rows(MeasureKind::State),
-            "methods": rows(MeasureKind::Method),
-            "slices": rows(MeasureKind::Slice),
-            "why": self.explanation.as_ref().map(ExplanationJson::new),
-        })
+        let rows = |kind| rows(std::slice::from_ref(self), kind).into_iter().take(JSON_ROWS).collect();
+        MeasuredLaunchJson {
+            total_ns: self.run.total_ns,
+            from,
+            to,
+            launch_type: span.and_then(|span| span.launch_type),
+            ttid_ns: span.and_then(|span| span.ttid),
+            ttfd_ns: span.and_then(|span| span.ttfd),
+            main_thread: rows(MeasureKind::State),
+            methods: rows(MeasureKind::Method),
+            slices: rows(MeasureKind::Slice),
+            why: self.explanation.as_ref().map(ExplanationJson::new),
+        }
     }
 
     /// The part of the run that the total time is of.
@@ -119,6 +118,50 @@ impl MeasuredLaunch {
         };
         format!("from {from} to {to}")
     }
+}
+
+/// A launch for scripts: times in ns.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct MeasuredLaunchJson<'a> {
+    total_ns: u64,
+    /// The mark at which the launch begins.
+    from: &'a str,
+    /// The mark at which the launch ends.
+    to: &'a str,
+    /// Null where no mark names the type.
+    #[serde(rename = "type")]
+    launch_type: Option<LaunchType>,
+    /// Time to initial display.
+    ttid_ns: Option<u64>,
+    /// Time to full display.
+    ttfd_ns: Option<u64>,
+    /// The main thread's states.
+    main_thread: Vec<FigureRow<'a>>,
+    /// Own time on all threads.
+    methods: Vec<FigureRow<'a>>,
+    /// Own time on all threads.
+    slices: Vec<FigureRow<'a>>,
+    /// The causes; null where no launch is marked, or nothing tells them.
+    why: Option<ExplanationJson<'a>>,
+}
+
+/// Several launches for scripts.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LaunchSetJson<'a> {
+    launches: Vec<MeasuredLaunchJson<'a>>,
+    /// Null without launches.
+    spread: Option<SpreadJson>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct SpreadJson {
+    least_ns: u64,
+    quarter_ns: u64,
+    median_ns: u64,
+    three_quarters_ns: u64,
+    most_ns: u64,
+    /// Numbers of runs, from 1.
+    outliers: Vec<usize>,
 }
 
 /// Several launches of one app.
@@ -187,19 +230,16 @@ impl LaunchSet {
     }
 
     /// All launches for scripts, and their spread.
-    pub fn to_json(&self) -> Value {
-        let launches: Vec<Value> = self.launches.iter().map(MeasuredLaunch::to_json).collect();
-        let spread = self.spread().map(|spread| {
-            json!({
-                "least_ns": spread.least,
-                "quarter_ns": spread.quarter,
-                "median_ns": spread.median,
-                "three_quarters_ns": spread.three_quarters,
-                "most_ns": spread.most,
-                "outliers": spread.outliers.iter().map(|run| run + 1).collect::<Vec<_>>(),
-            })
+    pub(crate) fn json(&self) -> LaunchSetJson<'_> {
+        let spread = self.spread().map(|spread| SpreadJson {
+            least_ns: spread.least,
+            quarter_ns: spread.quarter,
+            median_ns: spread.median,
+            three_quarters_ns: spread.three_quarters,
+            most_ns: spread.most,
+            outliers: spread.outliers.iter().map(|run| run + 1).collect(),
         });
-        json!({ "launches": launches, "spread": spread })
+        LaunchSetJson { launches: self.launches.iter().map(MeasuredLaunch::json).collect(), spread }
     }
 
     fn spread(&self) -> Option<Spread> {
@@ -235,6 +275,7 @@ impl LaunchComparison {
 }
 
 /// A measure of all launches: medians.
+#[derive(Serialize, JsonSchema)]
 struct FigureRow<'a> {
     name: &'a str,
     ns: u64,

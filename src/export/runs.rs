@@ -138,7 +138,8 @@ fn times_of_run(
 
 /// The result of a comparison.
 pub struct Compared {
-    comparison: Comparison,
+    /// The comparison as the page holds it (docs/report-format.md).
+    pub(crate) comparison: Comparison,
     /// Size of the page, bytes; `None` where the output is no regular file.
     pub bytes: Option<u64>,
     /// Whether anything is missing in an input.
@@ -146,11 +147,6 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// The comparison as the page holds it (docs/report-format.md).
-    pub fn to_json(&self) -> serde_json::Result<serde_json::Value> {
-        serde_json::to_value(&self.comparison)
-    }
-
     /// The changes, in lines for people.
     pub fn lines(&self) -> Vec<String> {
         self.comparison.lines()

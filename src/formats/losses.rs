@@ -11,7 +11,7 @@ use serde::ser::{Serialize, Serializer};
 use crate::ids::{Cpu, Tid};
 
 /// The party that reports a loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossReporter {
     /// The kernel that was traced.
@@ -170,7 +170,8 @@ pub struct LossCount {
 }
 
 /// One line of the account.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "LossJson<'static>")]
 pub struct Loss {
     /// The kind of the missing data.
     pub kind: LossKind,
@@ -205,21 +206,32 @@ impl fmt::Display for Loss {
     }
 }
 
+/// A loss as `--json` prints it.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct LossJson<'l> {
+    /// The kind of the missing data, such as `overwritten_entries`.
+    kind: &'static str,
+    reported_by: LossReporter,
+    /// The input, where there are several.
+    input: Option<&'l str>,
+    /// The CPU, where the loss belongs to one.
+    cpu: Option<Cpu>,
+    /// The index of Perfetto's buffer, where the loss belongs to one.
+    buffer: Option<u32>,
+    /// The id of Perfetto's packet sequence, where the loss belongs to one.
+    sequence: Option<u32>,
+    /// The thread, where the loss belongs to one.
+    thread: Option<Tid>,
+    /// Losses with a known number.
+    count: u64,
+    /// Gaps with an unknown number of losses.
+    gaps: u64,
+    /// The loss as a sentence.
+    text: String,
+}
+
 impl Serialize for Loss {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct LossJson<'l> {
-            kind: &'static str,
-            reported_by: LossReporter,
-            input: Option<&'l str>,
-            cpu: Option<Cpu>,
-            buffer: Option<u32>,
-            sequence: Option<u32>,
-            thread: Option<Tid>,
-            count: u64,
-            gaps: u64,
-            text: String,
-        }
         // Without `..`, so that no member is forgotten.
         let Loss { kind, place, input, count: LossCount { count, gaps } } = self;
         let mut json = LossJson {

@@ -11,7 +11,7 @@ use crate::clock::Timestamp;
 use crate::ids::{Cpu, Tid};
 
 /// A place where the file is damaged, and what is missing because of that.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Damage {
     /// Bytes from the start of the file, or of the decompressed data for compressed inputs.
     pub offset: u64,
@@ -20,7 +20,7 @@ pub struct Damage {
 }
 
 /// One CPU's share of a recording.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CpuCount {
     /// Events read.
     pub events: u64,
@@ -42,7 +42,7 @@ impl CpuCount {
 
 /// How many events of tracks there are: slices, instants and counters that programs write themselves, and
 /// frames.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct TrackEventCounts {
     /// Slices that begin, calls of methods among them.
     pub slices: u64,
@@ -70,7 +70,8 @@ impl TrackEventCounts {
 }
 
 /// The report of reading one file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "ReportJson")]
 pub struct ReadReport {
     /// Counts per CPU; CPUs without events are listed where the file names them.
     pub cpus: BTreeMap<Cpu, CpuCount>,
@@ -173,21 +174,33 @@ impl ReadReport {
     }
 }
 
+/// The report as `--json` prints it.
+#[derive(Serialize, schemars::JsonSchema)]
+struct ReportJson<'a> {
+    /// Counts of each CPU, by the CPU's number.
+    cpus: &'a BTreeMap<Cpu, CpuCount>,
+    /// The account of missing data: one element for each kind and place.
+    losses: Vec<Loss>,
+    /// Lost events whose CPU the file does not name.
+    lost_anywhere: u64,
+    /// Time of the earliest event, ns.
+    first_ts: Option<Timestamp>,
+    /// Time of the latest event, ns.
+    last_ts: Option<Timestamp>,
+    /// Damaged places.
+    damage: &'a [Damage],
+    /// Irregularities that the reader resolved by a rule. Each line begins with the number of cases.
+    /// Nothing is missing because of them.
+    irregular: &'a [String],
+    /// Other remarks.
+    notes: &'a [String],
+    /// Packets of a Perfetto trace that only Perfetto outputs can hold, by kind.
+    unread: &'a BTreeMap<String, u64>,
+    track_events: TrackEventCounts,
+}
+
 impl Serialize for ReadReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct ReportJson<'a> {
-            cpus: &'a BTreeMap<Cpu, CpuCount>,
-            losses: Vec<Loss>,
-            lost_anywhere: u64,
-            first_ts: Option<Timestamp>,
-            last_ts: Option<Timestamp>,
-            damage: &'a [Damage],
-            irregular: &'a [String],
-            notes: &'a [String],
-            unread: &'a BTreeMap<String, u64>,
-            track_events: TrackEventCounts,
-        }
         // Without `..`, so that no member is forgotten.
         let ReadReport { cpus, losses, first_ts, last_ts, damage, irregular, notes, unread, track_events } =
             self;

@@ -175,7 +175,8 @@ pub struct JudgedCondition {
 }
 
 /// Whether the gate is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum GateOutcome {
     /// Every measure was judged, and passes.
     Open,

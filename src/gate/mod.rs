@@ -9,3 +9,5 @@ mod report;
 
 pub use condition::{Condition, Selection};
 pub use judge::{GateOutcome, GateSide, judge};
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use report::JudgementJson;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::condition::{Limit, Size, Unit};
 use super::judge::{GateOutcome, JudgedCondition, JudgedMeasure, Judgement, LEVEL, MeasureVerdict};
@@ -10,6 +11,7 @@ use crate::console::printable;
 use crate::formats::Loss;
 use crate::markup::escape_attribute;
 use crate::measure::WHOLE_SHARE;
+use crate::why::Difference;
 
 /// The rows of a condition that people read, beside those that close the gate. JSON and JUnit have all.
 const ROWS: usize = 12;
@@ -210,77 +212,152 @@ fn escape_markdown(text: &str) -> String {
 }
 
 impl Judgement {
-    /// The judgement as docs/schemas/gate.json describes it: times in ns.
-    pub fn to_json(&self) -> Value {
-        let side = |side: usize| {
-            let losses: Vec<Loss> = self.losses[side].iter().collect();
-            json!({ "title": self.titles[side], "runs": self.runs[side], "losses": losses })
+    /// The object of `gate --json`.
+    pub fn json<'j>(&'j self) -> JudgementJson<'j> {
+        let side = |side: usize| GateSideJson {
+            title: &self.titles[side],
+            runs: self.runs[side],
+            losses: self.losses[side].iter().collect(),
         };
-        let conditions: Vec<Value> = self
-            .conditions
-            .iter()
-            .map(|judged| {
-                let measures: Vec<Value> = judged.measures.iter().map(measure_json).collect();
-                json!({ "condition": judged.condition.text, "measures": measures })
-            })
-            .collect();
-        json!({
-            "outcome": match self.outcome() {
-                GateOutcome::Open => "open",
-                GateOutcome::Closed => "closed",
-                GateOutcome::Undecided => "undecided",
-            },
-            "level": LEVEL,
-            "baseline": side(0),
-            "candidate": side(1),
-            "tested_together": self.tested,
-            "conditions": conditions,
-            "grown": self.grown,
-            "notes": self.notes,
-            "lossy": self.is_lossy(),
-        })
+        let condition = |JudgedCondition { condition, measures }: &'j JudgedCondition| ConditionJson {
+            condition: &condition.text,
+            measures: measures.iter().map(MeasureJson::new).collect(),
+        };
+        JudgementJson {
+            outcome: self.outcome(),
+            level: LEVEL,
+            baseline: side(0),
+            candidate: side(1),
+            tested_together: self.tested,
+            conditions: self.conditions.iter().map(condition).collect(),
+            grown: self.grown.as_ref(),
+            notes: &self.notes,
+            lossy: self.is_lossy(),
+        }
     }
 }
 
-fn measure_json(measure: &JudgedMeasure) -> Value {
-    let JudgedMeasure { runs, medians, change, .. } = measure;
-    let median = |side: usize| (runs[side] > 0).then(|| medians[side]);
-    let is_measured = runs[0].min(runs[1]) > 0;
-    let is_share = measure.unit == Unit::Share;
-    // Times are whole ns; a share is told as a number from 0 to 1.
-    let ns = |value: Option<f64>| value.filter(|_| !is_share);
-    let share = |value: Option<f64>| value.filter(|_| is_share).map(|value| value / WHOLE_SHARE as f64);
-    let change_of = is_measured.then_some(change.estimate);
-    let percent = |ns: f64| measure.percent(ns);
-    json!({
-        "measure": measure.name,
-        "verdict": match measure.verdict {
-            MeasureVerdict::Passes => "passes",
-            MeasureVerdict::Closes => "closes",
-            MeasureVerdict::TooRare => "too rare",
-            MeasureVerdict::Undecided { .. } => "undecided",
-        },
-        "verdict_text": measure.finding().to_string(),
-        "runs_needed": match measure.verdict {
-            MeasureVerdict::Undecided { runs_needed } => Some(runs_needed),
-            _ => None,
-        },
-        "baseline_runs": runs[0],
-        "candidate_runs": runs[1],
-        "baseline_median_ns": median(0).filter(|_| !is_share),
-        "candidate_median_ns": median(1).filter(|_| !is_share),
-        "baseline_median_share": share(median(0).map(|value| value as f64)),
-        "candidate_median_share": share(median(1).map(|value| value as f64)),
-        "change_ns": ns(change_of),
-        "change_share": share(change_of),
-        "change_percent": is_measured.then(|| percent(change.estimate)).flatten(),
-        "interval_ns": change.interval.filter(|_| !is_share),
-        "interval_share": change.interval.filter(|_| is_share).map(|ends| ends.map(|end| end / WHOLE_SHARE as f64)),
-        "interval_percent": change.interval.and_then(|[low, high]| Some([percent(low)?, percent(high)?])),
-        "p": measure.p,
-        "p_adjusted": measure.p_adjusted,
-        "is_beyond": measure.is_beyond,
-    })
+/// The judgement for scripts: times in ns.
+#[derive(Serialize, JsonSchema)]
+pub struct JudgementJson<'a> {
+    /// closed: exit status 4; undecided: 3; open: 0, or 3 where lossy is true.
+    outcome: GateOutcome,
+    /// The share of comparisons of unchanged sets in which the gate may close.
+    level: f64,
+    baseline: GateSideJson<'a>,
+    candidate: GateSideJson<'a>,
+    /// The number of measures for which `p_adjusted` is corrected (Holm).
+    tested_together: usize,
+    conditions: Vec<ConditionJson<'a>>,
+    /// Where the gate is closed and the runs are files: what grew in the launches; else null.
+    grown: Option<&'a Difference>,
+    /// Sentences about runs that lack something.
+    notes: &'a [String],
+    /// Whether there are notes.
+    lossy: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct GateSideJson<'a> {
+    /// The files or the dataset that the runs were read from.
+    title: &'a str,
+    runs: usize,
+    /// The account of missing data of this side.
+    losses: Vec<Loss>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ConditionJson<'a> {
+    /// As `--fail-if` has it.
+    condition: &'a str,
+    /// Those that close the gate first, then the undecided ones.
+    measures: Vec<MeasureJson<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct MeasureJson<'a> {
+    /// launch.total, launch.ttid, launch.ttfd, stage.NAME, slice.NAME, method.NAME, state.NAME,
+    /// frame.cpu.pNN, frame.overrun.pNN or frame.janky; the type of launches may stand behind it in
+    /// brackets.
+    measure: &'a str,
+    /// too rare: few of the runs have it, whatever their number.
+    #[schemars(extend("enum" = ["passes", "closes", "undecided", "too rare"]))]
+    verdict: &'static str,
+    /// In the words of all comparisons: slower, faster, no change larger than x %, too few runs to tell
+    /// (at least n a side).
+    verdict_text: String,
+    /// Of an undecided measure: the runs that each side needs.
+    runs_needed: Option<usize>,
+    /// The runs in which it is measured.
+    baseline_runs: usize,
+    candidate_runs: usize,
+    /// Of an overrun negative before the deadline; null for frame.janky, which has a share in its place.
+    baseline_median_ns: Option<i64>,
+    candidate_median_ns: Option<i64>,
+    /// Of frame.janky: the share of frames that were late, 0 to 1; null for times.
+    baseline_median_share: Option<f64>,
+    candidate_median_share: Option<f64>,
+    /// The median of all differences between a run of the candidate and one of the baseline
+    /// (Hodges-Lehmann).
+    change_ns: Option<f64>,
+    /// The same of frame.janky, as a difference of shares; null for times.
+    change_share: Option<f64>,
+    /// The same in percent of the baseline's median; null where that is 0, and for overruns.
+    change_percent: Option<f64>,
+    /// Where the change lies with a confidence of 95 %; null with too few runs.
+    interval_ns: Option<[f64; 2]>,
+    interval_share: Option<[f64; 2]>,
+    interval_percent: Option<[f64; 2]>,
+    /// The p-value of the Mann-Whitney test in the direction of the condition.
+    p: Option<f64>,
+    /// The same with Holm's correction; null where the measure was not tested.
+    p_adjusted: Option<f64>,
+    /// Whether `change_ns` is larger than the condition permits, by chance or not.
+    is_beyond: bool,
+}
+
+impl<'a> MeasureJson<'a> {
+    fn new(measure: &'a JudgedMeasure) -> MeasureJson<'a> {
+        let JudgedMeasure { runs, medians, change, .. } = measure;
+        let median = |side: usize| (runs[side] > 0).then(|| medians[side]);
+        let is_measured = runs[0].min(runs[1]) > 0;
+        let is_share = measure.unit == Unit::Share;
+        // Times are whole ns; a share is told as a number from 0 to 1.
+        let ns = |value: Option<f64>| value.filter(|_| !is_share);
+        let share = |value: Option<f64>| value.filter(|_| is_share).map(|value| value / WHOLE_SHARE as f64);
+        let change_of = is_measured.then_some(change.estimate);
+        let percent = |ns: f64| measure.percent(ns);
+        let (verdict, runs_needed) = match measure.verdict {
+            MeasureVerdict::Passes => ("passes", None),
+            MeasureVerdict::Closes => ("closes", None),
+            MeasureVerdict::TooRare => ("too rare", None),
+            MeasureVerdict::Undecided { runs_needed } => ("undecided", Some(runs_needed)),
+        };
+        MeasureJson {
+            measure: &measure.name,
+            verdict,
+            verdict_text: measure.finding().to_string(),
+            runs_needed,
+            baseline_runs: runs[0],
+            candidate_runs: runs[1],
+            baseline_median_ns: median(0).filter(|_| !is_share),
+            candidate_median_ns: median(1).filter(|_| !is_share),
+            baseline_median_share: share(median(0).map(|value| value as f64)),
+            candidate_median_share: share(median(1).map(|value| value as f64)),
+            change_ns: ns(change_of),
+            change_share: share(change_of),
+            change_percent: is_measured.then(|| percent(change.estimate)).flatten(),
+            interval_ns: change.interval.filter(|_| !is_share),
+            interval_share: change
+                .interval
+                .filter(|_| is_share)
+                .map(|ends| ends.map(|end| end / WHOLE_SHARE as f64)),
+            interval_percent: change.interval.and_then(|[low, high]| Some([percent(low)?, percent(high)?])),
+            p: measure.p,
+            p_adjusted: measure.p_adjusted,
+            is_beyond: measure.is_beyond,
+        }
+    }
 }
 
 impl Judgement {

@@ -11,7 +11,7 @@ use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{UnreadFile, identify_bytes};
 
 /// A directory or an archive, and the traces in it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ContainerReport {
     /// The path as given.
     pub path: String,
@@ -26,7 +26,7 @@ pub struct ContainerReport {
 }
 
 /// A trace that was found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct FoundTrace {
     /// The path inside the container.
     pub path: String,

@@ -31,7 +31,7 @@ use crate::tracks::TrackBuilder;
 use container::ContainerReport;
 
 /// The report of an input, by the kind of its contents.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Contents {
     /// A file with kernel events.
@@ -43,7 +43,7 @@ pub enum Contents {
 }
 
 /// The report of one input.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
 pub struct InputReport {
     /// The path as given.
     pub path: String,
@@ -165,7 +165,7 @@ fn inspect_opened(input: &Input, opened: OpenedInput<'_>) -> Result<InputReport,
 // Counts the events and threads of a recording.
 
 /// The report of one recording.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct RecordingReport {
     /// The format's name for people: `trace.dat v7 (zstd)`.
     pub format: String,
@@ -183,6 +183,7 @@ pub struct RecordingReport {
     pub lost: u64,
     /// Events of each type, the most frequent type first: `sched:sched_switch` and how many.
     #[serde(rename = "kinds", serialize_with = "as_map")]
+    #[schemars(with = "BTreeMap<String, u64>")]
     pub event_types: Vec<(String, u64)>,
     /// Losses, damage and notes.
     pub report: ReadReport,
@@ -212,13 +213,13 @@ pub struct RecordingReport {
     /// The frames of a video of the screen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<VideoReport>,
-    /// Every frame, in the order of the begins.
-    #[serde(skip)]
-    pub every_frame: Vec<Frame>,
+    /// With `--frames`: every frame, in the order of the begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_frame: Option<Vec<Frame>>,
 }
 
 /// The frames of a video of the screen in numbers.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct VideoReport {
     /// Frames with a time.
     pub frames: u64,
@@ -342,7 +343,7 @@ fn inspect_recording(recording: &dyn Recording) -> io::Result<RecordingReport> {
         frames: summarize(&measured.frames),
         timeline_frames: Some(measured.timeline_frames).filter(|frames| frames.actual > 0),
         video: recording.video().map(VideoReport::new),
-        every_frame: measured.frames,
+        every_frame: Some(measured.frames),
         samples: inspect_samples_beside(recording, &mut report)?,
         report,
     })
@@ -351,7 +352,7 @@ fn inspect_recording(recording: &dyn Recording) -> io::Result<RecordingReport> {
 // Counts the records, threads and methods of a method trace.
 
 /// The report of one method trace.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct MethodTraceReport {
     /// The format's name for people: `method trace v3, streaming, dual clock`.
     pub format: String,
@@ -387,7 +388,7 @@ pub struct MethodTraceReport {
 }
 
 /// One thread of a method trace.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ThreadReport {
     /// The thread's id in the trace.
     pub id: u32,
@@ -434,7 +435,7 @@ fn inspect_method_trace(trace: &MethodTrace<'_>) -> MethodTraceReport {
 // Counts the samples of a file.
 
 /// The report of a file with samples.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct SamplesReport {
     /// The format's name for people: `perf.data of simpleperf`.
     pub format: String,
@@ -449,7 +450,7 @@ pub struct SamplesReport {
 }
 
 /// The samples of a file in numbers.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct SampleCounts {
     /// Number of samples.
     pub count: u64,

@@ -79,14 +79,19 @@ fn shorten_largest_list(answer: &mut Value, over: usize) -> Option<(String, usiz
     let list = answer.pointer_mut(&path)?;
     let removed = match list {
         Value::Array(items) => {
-            let least = usize::from(!is_of_times(items));
+            let most = items.len() - usize::from(!is_of_times(items));
             let mut bytes = 0;
-            let mut removed = 0;
-            while items.len() > least && bytes < over {
-                bytes += items.pop().map_or(0, |item| size(&item) + 1);
-                removed += 1;
+            let mut removed = std::collections::BTreeSet::new();
+            for at in least_important_first(items).into_iter().take(most) {
+                if bytes >= over {
+                    break;
+                }
+                bytes += size(&items[at]) + 1;
+                removed.insert(at);
             }
-            removed
+            let mut at = 0..;
+            items.retain(|_| at.next().is_none_or(|at| !removed.contains(&at)));
+            removed.len()
         }
         Value::Object(members) => {
             let keys: Vec<String> = members.keys().skip(1).cloned().collect();
@@ -106,6 +111,21 @@ fn shorten_largest_list(answer: &mut Value, over: usize) -> Option<(String, usiz
     (removed > 0).then_some((path, removed))
 }
 
+/// The indexes of a list's elements. A list in the order of time keeps its longest elements, any other
+/// its first ones.
+fn least_important_first(items: &[Value]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..items.len()).rev().collect();
+    if items.iter().all(|item| item.get("duration_ns").is_some()) {
+        order.sort_by_key(|at| items[*at]["duration_ns"].as_u64());
+    }
+    order
+}
+
+/// Two numbers belong together: an interval. Such a list is whole, or it goes with what it is in.
+fn is_pair(items: &[Value]) -> bool {
+    items.len() == 2 && items.iter().all(Value::is_number)
+}
+
 /// A list of numbers or of pairs of numbers: when something happened.
 fn is_of_times(items: &[Value]) -> bool {
     items.first().is_some_and(|first| match first {
@@ -115,13 +135,14 @@ fn is_of_times(items: &[Value]) -> bool {
     })
 }
 
-/// A table by name has at least so many entries.
-const TABLE_ENTRIES: usize = 8;
+/// Members that are tables: their own members are names of the trace, and not the fields of an object.
+const TABLES: [&str; 5] = ["kinds", "unread", "states_ns", "dropped", "reduced"];
 
 /// Calls `with` for each list that can be shorter: its place, its bytes, and whether it is one of times.
 fn find_lists(value: &Value, path: &mut String, with: &mut dyn FnMut(&str, usize, bool)) {
     let len = path.len();
     match value {
+        Value::Array(items) if is_pair(items) => {}
         Value::Array(items) => {
             let is_expendable = is_of_times(items);
             if items.len() > usize::from(!is_expendable) {
@@ -135,8 +156,8 @@ fn find_lists(value: &Value, path: &mut String, with: &mut dyn FnMut(&str, usize
             }
         }
         Value::Object(members) => {
-            let is_table = members.len() >= TABLE_ENTRIES && members.values().all(Value::is_number);
-            if is_table && !path.is_empty() {
+            let is_table = TABLES.iter().any(|table| path.rsplit('/').next() == Some(table));
+            if is_table && members.len() > 1 {
                 with(path, size(value), false);
             }
             for (name, item) in members {
@@ -216,6 +237,26 @@ mod tests {
         assert_eq!(cut["left_out"]["/spans/0/causes"], json!(500 - kept.len()));
         assert_eq!(cut["left_out"]["/spans/0/intervals"], json!(2));
         assert_eq!((&cut["lossy"], &cut["more"]["tool"]), (&json!(false), &json!("why")));
+    }
+
+    #[test]
+    fn an_interval_is_whole_and_the_longest_span_stays() {
+        let span = |at: u64| json!({"begin_ns": at, "duration_ns": if at == 150 { 500 } else { 20 }, "name": "doFrame"});
+        let spans: Vec<Value> = (0..200).map(span).collect();
+        let counts: Map<String, Value> = (0..20).map(|at| (format!("field {at}"), json!(at))).collect();
+        let measures: Vec<Value> = (0..50)
+            .map(|at| json!({"measure": format!("m{at}"), "interval_ns": [1.5, 2.5], "counts": counts}))
+            .collect();
+        let cut = fitted(json!({"spans": spans, "measures": measures}), 4_000, &json!({}));
+        let spans = cut["spans"].as_array().unwrap();
+        assert!(spans.iter().any(|span| span["duration_ns"] == 500), "{cut}");
+        assert!(spans.is_sorted_by_key(|span| span["begin_ns"].as_u64()));
+        for measure in cut["measures"].as_array().unwrap() {
+            assert_eq!(
+                (&measure["interval_ns"], measure["counts"].as_object().unwrap().len()),
+                (&json!([1.5, 2.5]), 20)
+            );
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::JsonObject;
 use schemars::{Schema, schema_for};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tracebridge_core::cli::units;
@@ -329,6 +330,11 @@ fn parsed<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolError> {
     serde_json::from_value(arguments).map_err(|error| ToolError::Arguments(error.to_string()))
 }
 
+/// The JSON of a struct: without maps of other keys than texts there is always one.
+fn value_of(answer: &impl Serialize) -> Value {
+    serde_json::to_value(answer).unwrap_or_default()
+}
+
 /// A command line of this program that is put together.
 struct CommandLine<'w> {
     work: &'w Workplace,
@@ -482,7 +488,7 @@ fn why(work: &Workplace, arguments: Value, _: &CallLimit) -> Result<Value, ToolE
     let question = question(&arguments.question)?;
     let trace = work.traces.read(&inputs(work, &arguments.files.files)?)?;
     let explained = trace.explain(&question)?;
-    let mut answer = explained.json(None);
+    let mut answer = value_of(&explained.json(None));
     let spans = answer["spans"].as_array_mut().into_iter().flatten();
     for (span, explanation) in spans.zip(&explained.explanations) {
         let ways = explanation.ns_by_way().into_iter();
@@ -496,7 +502,7 @@ fn why_against(work: &Workplace, arguments: Value, _: &CallLimit) -> Result<Valu
     let question = question(&arguments.question)?;
     let new = work.traces.explain_runs(&inputs(work, &arguments.new)?, &question)?;
     let old = work.traces.explain_runs(&inputs(work, &arguments.old)?, &question)?;
-    Ok(new.json(Some(&difference(&new.explanations, &old.explanations))))
+    Ok(value_of(&new.json(Some(&difference(&new.explanations, &old.explanations)))))
 }
 
 fn table(arguments: TableArguments) -> Result<TableQuestion, ToolError> {

@@ -93,7 +93,7 @@ impl RunValues {
 }
 
 /// A comparison as a page holds it (docs/report-format.md).
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct Comparison {
     old: ComparedSet,
     new: ComparedSet,
@@ -102,36 +102,38 @@ pub(crate) struct Comparison {
     states: Vec<ComparisonRow>,
     methods: Vec<ComparisonRow>,
     slices: Vec<ComparisonRow>,
-    /// The times that a benchmark has measured itself.
+    /// The times that androidx's Macrobenchmark has measured itself: those of the iterations.
     metrics: Vec<ComparisonRow>,
-    /// Rows of stages, states, methods and slices that changed less than those that are kept.
+    /// Rows beyond the 1,000 of each kind that changed most.
     rows_left_out: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct ComparedSet {
     title: String,
     runs: usize,
-    /// The part of the run on the page that is measured, ns from the begin of its timeline.
+    /// Begin of what is measured of the run that the page shows, ns from the begin of its timeline; null
+    /// where nothing is measured.
     from_ns: Option<u64>,
     to_ns: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct ComparisonRow {
     name: String,
+    /// stage, state, method, slice, metric, or the words before the total.
     kind: &'static str,
-    /// Medians of the runs, ns; `None` where no run has it.
+    /// Median of the older runs, ns; null where no run has it.
     old_ns: Option<u64>,
     new_ns: Option<u64>,
     delta_ns: i64,
-    /// Medians of the counts.
+    /// Median of the counts.
     old_count: u64,
     new_count: u64,
-    /// The p-value of the Mann-Whitney test; `None` with too few runs.
+    /// Two-sided p-value of the Mann-Whitney test; null with fewer than five runs on a side.
     p: Option<f64>,
-    /// The same, corrected for the other rows of the comparison; that of the total, which is a question of
-    /// its own, as it is. `None` where it cannot be below the limit, whatever the times.
+    /// The same, corrected for the other rows of the comparison (Holm, Tarone); that of the total, which
+    /// is a question of its own, as it is. Null where it cannot be below 0.05, whatever the times.
     p_adjusted: Option<f64>,
     #[serde(flatten)]
     finding: ChangeVerdict,
@@ -141,6 +143,7 @@ struct ComparisonRow {
     /// The shift of all runs, with its interval.
     #[serde(skip)]
     shift: Option<Shift>,
+    /// Where the longest one begins in the run that the page shows, ns from the begin of its timeline.
     old_at_ns: Option<u64>,
     new_at_ns: Option<u64>,
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::clock::Timestamp;
 use crate::formats::TimelineFrame;
@@ -17,7 +17,8 @@ const BIG_JANK_NS: u64 = 50_000_000;
 const HUGE_JANK_NS: u64 = 200_000_000;
 
 /// Where the deadline of a frame comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Deadline {
     /// SurfaceFlinger's FrameTimeline.
     FrameTimeline,
@@ -53,7 +54,9 @@ pub(crate) struct FrameWork {
 }
 
 /// A frame of an app. Times are those of the timeline.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "FrameJson")]
+#[schemars(with = "FrameJson")]
 pub(crate) struct Frame {
     /// The frame's number, which is that of its VSYNC (from Android 12 on).
     pub id: Option<i64>,
@@ -128,23 +131,49 @@ impl Frame {
     }
 }
 
-/// As `info --json` prints it (docs/schemas/info.json).
-impl Serialize for Frame {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Frame", 12)?;
-        out.serialize_field("id", &self.id)?;
-        out.serialize_field("package", &self.package)?;
-        out.serialize_field("pid", &self.pid)?;
-        out.serialize_field("layer", &self.layer)?;
-        out.serialize_field("begin_ns", &self.begin)?;
-        out.serialize_field("duration_ns", &self.duration())?;
-        out.serialize_field("cpu_ns", &self.cpu())?;
-        out.serialize_field("duration_cpu_ns", &self.duration_cpu())?;
-        out.serialize_field("overrun_ns", &self.overrun())?;
-        out.serialize_field("janky", &self.overrun().map(|_| self.is_janky()))?;
-        out.serialize_field("slow", &self.is_slow())?;
-        out.serialize_field("jank_type", &self.jank_type)?;
-        out.end()
+/// A frame as `info --json` prints it.
+#[derive(Serialize, JsonSchema)]
+struct FrameJson {
+    /// The frame's number, from Android 12 on.
+    id: Option<i64>,
+    /// The process's name.
+    package: String,
+    pid: Pid,
+    /// The surface, where FrameTimeline names it.
+    layer: Option<String>,
+    begin_ns: Timestamp,
+    duration_ns: u64,
+    /// `Choreographer#doFrame` and all `DrawFrame` together, ns; null for a frame that FrameTimeline
+    /// expected and did not see, and for one that only FrameTimeline has.
+    cpu_ns: Option<u64>,
+    /// androidx's `frameDurationCpuMs`, ns; null for a frame that only FrameTimeline has.
+    duration_cpu_ns: Option<u64>,
+    /// By how much the frame ended after its deadline, ns.
+    overrun_ns: Option<i64>,
+    /// Whether the frame ended after its deadline; null without a deadline.
+    janky: Option<bool>,
+    /// Whether the CPU time is over 20 ms.
+    slow: bool,
+    /// SurfaceFlinger's reason of a late frame.
+    jank_type: Option<String>,
+}
+
+impl From<Frame> for FrameJson {
+    fn from(frame: Frame) -> FrameJson {
+        FrameJson {
+            duration_ns: frame.duration(),
+            cpu_ns: frame.cpu(),
+            duration_cpu_ns: frame.duration_cpu(),
+            overrun_ns: frame.overrun(),
+            janky: frame.overrun().map(|_| frame.is_janky()),
+            slow: frame.is_slow(),
+            id: frame.id,
+            package: frame.package,
+            pid: frame.pid,
+            layer: frame.layer,
+            begin_ns: frame.begin,
+            jank_type: frame.jank_type,
+        }
     }
 }
 
@@ -166,8 +195,9 @@ const INTERVALS: usize = 3;
 
 /// The actual frames of FrameTimeline as SurfaceFlinger judges them: of each layer of an app, and of the
 /// display.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct TimelineCounts {
+    /// Actual frames.
     pub actual: u64,
     /// Frames with a reason for being late, and frames that were presented late or never.
     pub late: u64,

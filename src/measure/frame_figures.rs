@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::frame::{Deadline, Frame};
 
@@ -15,29 +15,47 @@ pub(crate) const JANKY: &str = "janky";
 pub(crate) const WHOLE_SHARE: i64 = 1_000_000_000;
 
 /// The frames of one app and layer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct FrameSummary {
+    /// The process's name.
     pub package: String,
+    /// The surface, where FrameTimeline names it.
     pub layer: Option<String>,
+    /// Frames that the UI thread and the RenderThread did.
     pub count: u64,
-    /// How many ended after their deadline; of those whose deadline is known.
+    /// Frames that ended after their deadline, of those whose deadline is known.
     pub janky: u64,
-    /// How many have a deadline, and where it comes from.
+    /// The share of frames that ended after their deadline, 0 to 1; null where no deadline is known.
+    pub janky_share: Option<f64>,
+    /// Frames whose deadline is known.
     pub with_deadline: u64,
+    /// Where the deadlines come from.
     pub deadline: Option<Deadline>,
+    /// Frames with more than 20 ms of CPU time.
     pub slow: u64,
+    /// Frames with more than 50 ms of CPU time.
     pub big_jank: u64,
+    /// Frames with more than 200 ms of CPU time.
     pub huge_jank: u64,
-    /// androidx's `frameDurationCpuMs`, ns, at each of [`PERCENTILES`].
-    pub duration_cpu_ns: Option<[f64; 4]>,
-    /// androidx's `frameOverrunMs`, ns, at each of [`PERCENTILES`]; `None` where no deadline is known.
-    pub overrun_ns: Option<[f64; 4]>,
+    /// androidx's `frameDurationCpuMs`, ns: from the begin of `Choreographer#doFrame` to the end of the
+    /// first `DrawFrame`; null where only FrameTimeline has the frames.
+    pub duration_cpu_ns: Option<Percentiles>,
+    /// androidx's `frameOverrunMs`, ns: from the deadline to the end; null where no deadline is known.
+    pub overrun_ns: Option<Percentiles>,
 }
 
-impl FrameSummary {
-    /// The share of frames that ended after their deadline, 0 to 1; `None` where no deadline is known.
-    pub fn janky_share(&self) -> Option<f64> {
-        (self.with_deadline > 0).then(|| self.janky as f64 / self.with_deadline as f64)
+/// The values at each of [`PERCENTILES`], ns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Percentiles {
+    pub p50: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+}
+
+impl From<[f64; 4]> for Percentiles {
+    fn from([p50, p90, p95, p99]: [f64; 4]) -> Percentiles {
+        Percentiles { p50, p90, p95, p99 }
     }
 }
 
@@ -95,13 +113,15 @@ pub(crate) fn summarize(frames: &[Frame]) -> Vec<FrameSummary> {
             layer: layer.map(str::to_owned),
             count: frames.len() as u64,
             janky: count(Frame::is_janky),
+            janky_share: (!overruns.is_empty())
+                .then(|| count(Frame::is_janky) as f64 / overruns.len() as f64),
             with_deadline: overruns.len() as u64,
             deadline: frames.iter().find_map(|frame| frame.deadline),
             slow: count(Frame::is_slow),
             big_jank: count(Frame::is_big_jank),
             huge_jank: count(Frame::is_huge_jank),
-            duration_cpu_ns: percentiles(durations),
-            overrun_ns: percentiles(overruns),
+            duration_cpu_ns: percentiles(durations).map(Percentiles::from),
+            overrun_ns: percentiles(overruns).map(Percentiles::from),
         }
     };
     groups(frames).into_iter().map(summary).collect()
@@ -137,34 +157,6 @@ impl FrameFigures {
             figures.push((JANKY.to_owned(), (share * WHOLE_SHARE as f64).round() as i64));
         }
         figures
-    }
-}
-
-/// The percentiles in the order of [`PERCENTILES`], as fields: ns.
-struct Percentiles([f64; 4]);
-
-impl Serialize for Percentiles {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(PERCENTILES.iter().map(|percent| format!("p{percent}")).zip(self.0))
-    }
-}
-
-impl Serialize for FrameSummary {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("FrameSummary", 12)?;
-        out.serialize_field("package", &self.package)?;
-        out.serialize_field("layer", &self.layer)?;
-        out.serialize_field("count", &self.count)?;
-        out.serialize_field("with_deadline", &self.with_deadline)?;
-        out.serialize_field("deadline", &self.deadline.map(|deadline| deadline.name()))?;
-        out.serialize_field("janky", &self.janky)?;
-        out.serialize_field("janky_share", &self.janky_share())?;
-        out.serialize_field("slow", &self.slow)?;
-        out.serialize_field("big_jank", &self.big_jank)?;
-        out.serialize_field("huge_jank", &self.huge_jank)?;
-        out.serialize_field("duration_cpu_ns", &self.duration_cpu_ns.map(Percentiles))?;
-        out.serialize_field("overrun_ns", &self.overrun_ns.map(Percentiles))?;
-        out.end()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A launch of an app.
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::mark::{BIND_APPLICATION, DO_FRAME};
 use crate::clock::Timestamp;
@@ -9,7 +9,8 @@ use crate::ids::{Pid, Tid};
 use crate::tracks::Span;
 
 /// How much of the app was there when its launch began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum LaunchType {
     /// Not even its process.
     Cold,
@@ -31,15 +32,19 @@ impl LaunchType {
 }
 
 /// By which markers launches were found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub(crate) enum Rule {
     /// Android 12 and later: `launchingActivity#N`.
+    #[serde(rename = "android-12")]
     Android12,
     /// Android 10 and 11: `launching: PACKAGE` between two intents.
+    #[serde(rename = "android-10")]
     Android10,
     /// Android 9 and earlier: `launching: PACKAGE`, and `activityResume` for a hot launch.
+    #[serde(rename = "android-9")]
     Android9,
     /// The system server's markers were not recorded: the app's own.
+    #[serde(rename = "app")]
     App,
 }
 
@@ -66,7 +71,8 @@ impl Rule {
 }
 
 /// Where the recording cuts a launch: it is then not measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Cut {
     /// The launch began before the recording.
     Begin,
@@ -132,7 +138,9 @@ impl LaunchEnd {
 }
 
 /// A step of a launch: a slice of the app's main thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "StageJson")]
+#[schemars(with = "StageJson")]
 pub(crate) struct Stage {
     /// The slice's name.
     pub name: String,
@@ -140,7 +148,9 @@ pub(crate) struct Stage {
 }
 
 /// A launch of an app. Times are those of the timeline.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "LaunchFields")]
+#[schemars(with = "LaunchFields")]
 pub(crate) struct Launch {
     /// The app's package; empty where the recording does not name it.
     pub package: String,
@@ -187,48 +197,92 @@ impl Launch {
 }
 
 /// A launch that was cancelled, or of which nothing tells how it ended: from its begin to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "CancelledJson")]
+#[schemars(with = "CancelledJson")]
 pub(crate) struct Cancelled {
     pub begin: Timestamp,
     pub end: Timestamp,
 }
 
-impl Serialize for Stage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Stage", 3)?;
-        out.serialize_field("name", &self.name)?;
-        out.serialize_field("begin_ns", &self.span.start)?;
-        out.serialize_field("duration_ns", &self.span.end.since(self.span.start))?;
-        out.end()
+/// A stage as `--json` prints it.
+#[derive(Serialize, JsonSchema)]
+struct StageJson {
+    /// The slice's name.
+    name: String,
+    begin_ns: Timestamp,
+    duration_ns: u64,
+}
+
+impl From<Stage> for StageJson {
+    fn from(Stage { name, span: Span { start, end, .. } }: Stage) -> StageJson {
+        StageJson { name, begin_ns: start, duration_ns: end.since(start) }
     }
 }
 
-/// As `info --json` (docs/schemas/info.json) and `launch` print it.
-impl Serialize for Launch {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Launch", 13)?;
-        out.serialize_field("package", &self.package)?;
-        out.serialize_field("type", &self.launch_type.map(LaunchType::name))?;
-        out.serialize_field("pid", &self.pid)?;
-        out.serialize_field("main_tid", &self.main_tid)?;
-        out.serialize_field("render_tid", &self.render_tid)?;
-        out.serialize_field("begin_ns", &self.begin)?;
-        out.serialize_field("duration_ns", &self.duration())?;
-        out.serialize_field("ttid_ns", &self.ttid)?;
-        out.serialize_field("ttfd_ns", &self.ttfd)?;
-        out.serialize_field("rule", Rule::name(self.rule))?;
-        out.serialize_field("cut", &self.cut.map(Cut::name))?;
-        out.serialize_field("overlapped", &self.is_overlapped)?;
-        out.serialize_field("stages", &self.stages)?;
-        out.end()
+/// A launch as `--json` prints it.
+#[derive(Serialize, JsonSchema)]
+struct LaunchFields {
+    /// The app's package; empty where the recording does not name it.
+    package: String,
+    /// How much of the app was there before; null where the app's markers are missing.
+    #[serde(rename = "type")]
+    launch_type: Option<LaunchType>,
+    /// The app's process.
+    pid: Option<Pid>,
+    /// The main thread of the app.
+    main_tid: Option<Tid>,
+    /// The thread that drew the first frame.
+    render_tid: Option<Tid>,
+    /// Begin; of a launch that is cut at its begin, the begin of the recording.
+    begin_ns: Timestamp,
+    /// How long the launch took, by Android's own markers where there are any; null if the recording cuts
+    /// the launch.
+    duration_ns: Option<u64>,
+    /// Time to initial display: from the begin to the end of the drawing of the first frame.
+    ttid_ns: Option<u64>,
+    /// Time to full display: from the begin to the end of the drawing of the first frame that ended after
+    /// the app had said that it is fully drawn.
+    ttfd_ns: Option<u64>,
+    /// By which markers the launch was found: those of a release of Android, or the app's own.
+    rule: Rule,
+    /// Where the recording cuts the launch.
+    cut: Option<Cut>,
+    /// Whether another launch went on at the same time.
+    overlapped: bool,
+    /// Slices of the main thread, in the order of their begins.
+    stages: Vec<Stage>,
+}
+
+impl From<Launch> for LaunchFields {
+    fn from(launch: Launch) -> LaunchFields {
+        LaunchFields {
+            duration_ns: launch.duration(),
+            package: launch.package,
+            launch_type: launch.launch_type,
+            pid: launch.pid,
+            main_tid: launch.main_tid,
+            render_tid: launch.render_tid,
+            begin_ns: launch.begin,
+            ttid_ns: launch.ttid,
+            ttfd_ns: launch.ttfd,
+            rule: launch.rule,
+            cut: launch.cut,
+            overlapped: launch.is_overlapped,
+            stages: launch.stages,
+        }
     }
 }
 
-impl Serialize for Cancelled {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Cancelled", 2)?;
-        out.serialize_field("begin_ns", &self.begin)?;
-        out.serialize_field("duration_ns", &self.end.since(self.begin))?;
-        out.end()
+/// A cancelled launch as `--json` prints it.
+#[derive(Serialize, JsonSchema)]
+struct CancelledJson {
+    begin_ns: Timestamp,
+    duration_ns: u64,
+}
+
+impl From<Cancelled> for CancelledJson {
+    fn from(Cancelled { begin, end }: Cancelled) -> CancelledJson {
+        CancelledJson { begin_ns: begin, duration_ns: end.since(begin) }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) use self::comparison::{Comparison, LINES_OF_A_KIND, RunSet};
 pub(crate) use self::finder::{Finder, FinderSink, Measured};
 pub(crate) use self::frame::{Deadline, Frame, TimelineCounts};
 pub(crate) use self::frame_figures::{
-    FrameSummary, JANKY, PERCENTILES, WHOLE_SHARE, late_frames, percentiles, summarize,
+    FrameSummary, JANKY, PERCENTILES, Percentiles, WHOLE_SHARE, late_frames, percentiles, summarize,
 };
 pub(crate) use self::launch::{Cancelled, Cut, Launch, LaunchBegin, LaunchType, Rule, Stage};
 pub(crate) use self::meter::RunMeter;

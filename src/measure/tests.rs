@@ -403,7 +403,7 @@ fn without_frame_timeline_the_period_of_vsync_is_the_deadline_at_120_hz_and_then
     assert!(frames.iter().all(|frame| frame.deadline == Some(Deadline::Vsync)));
     let summary = &summarize(&frames)[0];
     assert_eq!((summary.count, summary.janky, summary.with_deadline), (3, 1, 3));
-    assert_eq!(summary.overrun_ns.unwrap()[0], -1_000_000.0);
+    assert_eq!(summary.overrun_ns.unwrap().p50, -1_000_000.0);
 }
 
 #[test]

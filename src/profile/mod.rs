@@ -27,7 +27,11 @@ use crate::formats::input::Input;
 use crate::formats::symbols::SymbolDirectory;
 
 pub use error::{DrawError, ProfileError};
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use overhead::Overhead;
 pub use overhead::overhead;
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use print::ProfileLine;
 pub use profile_run::{ProfileOutput, ProfileReport};
 pub use request::{
     PrintForm, ProfileFiles, ProfileRequest, RecordFilter, RowKind, RowRequest, SampleWeight, SortKey,

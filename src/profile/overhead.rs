@@ -22,7 +22,7 @@ use crate::formats::{self, FormatId};
 const ROWS: usize = 40;
 
 /// A method's shares.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 struct OverheadRow {
     /// `com.example.Foo.bar`.
     method: String,
@@ -37,9 +37,11 @@ struct OverheadRow {
 }
 
 /// The comparison of a method trace with samples, as it is printed in JSON.
-#[derive(Debug, Serialize)]
-struct Overhead<'a> {
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct Overhead<'a> {
+    /// The path as given.
     method_trace: &'a str,
+    /// The path as given.
     samples: &'a str,
     /// `cpu` or `wall`: that of the exclusive times.
     clock: &'static str,

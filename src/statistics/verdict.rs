@@ -2,13 +2,15 @@
 
 use std::fmt;
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::rank_test::{MIN_RUNS, RankTest};
 
 /// The result for one measure of two sets of runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[serde(into = "VerdictJson")]
+#[schemars(with = "VerdictJson")]
 pub(crate) enum ChangeVerdict {
     /// The new set takes longer, and chance does not explain it.
     Slower,
@@ -87,13 +89,20 @@ impl fmt::Display for ChangeVerdict {
     }
 }
 
-/// As two fields of a measure.
-impl Serialize for ChangeVerdict {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Verdict", 2)?;
-        out.serialize_field("verdict", self.word())?;
-        out.serialize_field("verdict_text", &self.to_string())?;
-        out.end()
+/// A verdict as two fields of a measure in JSON.
+#[derive(Serialize, JsonSchema)]
+struct VerdictJson {
+    /// slower and faster: the change is significant.
+    #[schemars(extend("enum" = ["slower", "faster", "no change", "too few runs"]))]
+    verdict: &'static str,
+    /// The same for people: slower, faster, no change larger than x %, too few runs to tell (at least n a
+    /// side).
+    verdict_text: String,
+}
+
+impl From<ChangeVerdict> for VerdictJson {
+    fn from(verdict: ChangeVerdict) -> VerdictJson {
+        VerdictJson { verdict: verdict.word(), verdict_text: verdict.to_string() }
     }
 }
 

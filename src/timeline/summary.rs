@@ -12,7 +12,7 @@ use crate::formats::ScreenVideo;
 use crate::formats::art_method::CallAnomalies;
 
 /// A kind of data on a timeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DataKind {
     /// Kernel events of every type, markers among them.
@@ -163,7 +163,7 @@ impl DataKind {
 }
 
 /// The amount of each kind of data in a timeline. Kinds without data are left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct DataCounts(BTreeMap<DataKind, u64>);
 
@@ -187,7 +187,7 @@ impl DataCounts {
 }
 
 /// How sure the place of an input on the timeline is. [`InputSummary::error_ns`] says how exact it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The place rests on the input's own times, or on the user's options; nothing confirms or contradicts
@@ -222,7 +222,7 @@ impl Verdict {
 }
 
 /// A part of a timeline, in the timeline's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Window {
     /// Where the whole timeline begins.
     pub start: Timestamp,
@@ -233,7 +233,7 @@ pub struct Window {
 }
 
 /// The summary of one input.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct InputSummary {
     /// The path as given.
     pub name: String,
@@ -244,6 +244,7 @@ pub struct InputSummary {
     /// The clock of the input's times, as the file names it or as the merge found it.
     pub clock: Clock,
     /// Why the input lies where it does.
+    #[schemars(with = "String")]
     pub why: PlaceReason,
     /// The offset that was added to the input's first time to get the timeline's time, ns.
     pub offset_ns: i64,
@@ -261,6 +262,7 @@ pub struct InputSummary {
     pub residual_p99_ns: Option<u64>,
     /// The places that were tried, for `--explain`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
     pub explain: Vec<Trial>,
     /// Kernel events, markers among them; 0 for a method trace.
     pub events: u64,
@@ -279,7 +281,7 @@ pub struct InputSummary {
 }
 
 /// The summary of a whole timeline.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct MergeSummary {
     /// The timeline's clock.
     pub clock: Clock,

@@ -60,7 +60,6 @@ pub(crate) enum Cause {
 
 impl Cause {
     /// Every cause.
-    #[cfg(test)]
     pub const ALL: [Cause; 24] = [
         Cause::Running,
         Cause::Runnable,

@@ -8,7 +8,7 @@ use super::spans::SpanAsked;
 use crate::ids::{Pid, Tid};
 
 /// Something that went on during a launch. It may overlap the causes, and other circumstances.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub(crate) struct Circumstance {
     /// The name in JSON: `gc`, `jit`, `dex2oat`.
     pub name: &'static str,

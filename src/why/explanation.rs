@@ -118,7 +118,7 @@ pub(crate) struct Saving {
 }
 
 /// A thread whose work ran beside a cause, and ended later: the span would have waited for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(crate) struct Beside {
     pub thread: String,
     pub tid: Tid,
@@ -379,20 +379,25 @@ pub(crate) fn sum(explanations: &[Explanation]) -> Vec<CausePart> {
 }
 
 /// An explanation as `why --json` prints it (docs/schemas/why.json).
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ExplanationJson<'a> {
     what: &'a str,
+    /// In the timeline's clock.
     begin_ns: Timestamp,
     duration_ns: u64,
+    /// Largest first. Causes share no moment, and their ns add up to `duration_ns`.
     causes: Vec<CauseJson<'a>>,
+    /// The span's time without each of its largest causes.
     savings: Vec<SavingJson<'a>>,
+    /// Other activities during a launch; they may overlap causes and each other.
     circumstances: &'a [Circumstance],
+    /// The frames at the begin and at the end of each video of the screen among the inputs.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     video: &'a [ShownFrames],
 }
 
 /// The span's time without a cause.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct SavingJson<'a> {
     path: Vec<HopJson<'a>>,
     own: Option<&'a str>,
@@ -402,25 +407,35 @@ struct SavingJson<'a> {
     beside: Option<&'a Beside>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct CauseJson<'a> {
+    /// From the span's own thread outwards: for what each thread waited; the last is the cause.
     path: Vec<HopJson<'a>>,
+    /// The subject of the cause: a method, a slice, a file, the thread that ran instead.
     subject: Option<&'a str>,
     ns: u64,
+    /// Share of the span, 0 to 1.
     share: f64,
+    /// How often.
     count: u64,
+    /// The app's code that ran; absent where no frame of the app holds enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     own: Option<&'a NamedOwnFrame>,
+    /// The monitor of ART that its marker names.
     #[serde(skip_serializing_if = "Option::is_none")]
     lock: Option<LockMarker<'a>>,
+    /// Number of samples that name the subject; absent where samples do not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<u64>,
+    /// Begins and ends, ns in the timeline's clock: the first 1000.
     intervals: &'a [(Timestamp, Timestamp)],
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct HopJson<'a> {
+    #[schemars(extend("enum" = Cause::ALL.map(Cause::name)))]
     cause: &'static str,
+    /// The thread's name; empty where it is not known.
     thread: &'a str,
     tid: Tid,
     process: Option<&'a str>,
@@ -475,7 +490,7 @@ impl<'a> ExplanationJson<'a> {
 }
 
 /// A cause that takes longer, or less long, in the one set than in the other. Times are ns a span.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub(crate) struct CauseChange {
     /// `lock: main, disk: pool-2-thread-1`.
     pub path: String,
@@ -486,7 +501,7 @@ pub(crate) struct CauseChange {
 }
 
 /// The difference of two sets of spans. The differences of all causes add up to that of the spans.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub(crate) struct Difference {
     pub old_spans: usize,
     pub new_spans: usize,

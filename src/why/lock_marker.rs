@@ -14,7 +14,7 @@ use super::own_frame::short_method;
 const BEGIN: &str = "monitor contention with owner ";
 
 /// A method in its source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(super) struct MethodPlace<'a> {
     /// `com.example.image.ImageLoader.load`.
     pub method: &'a str,
@@ -47,7 +47,7 @@ impl<'a> MethodPlace<'a> {
 }
 
 /// A monitor for which a thread waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(super) struct LockMarker<'a> {
     /// The name of the thread that holds the monitor.
     pub owner: &'a str,

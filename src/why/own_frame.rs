@@ -281,7 +281,7 @@ fn held_times(tree: &CodeTree<'_>, ownership: &[Ownership]) -> FxHashMap<(PathId
 }
 
 /// A frame by its name, and its source where that is known.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub(crate) struct AppFrame {
     pub name: String,
     /// `SettingsStore.java`.
@@ -316,7 +316,7 @@ impl AppFrame {
 }
 
 /// The app's code that ran, with names.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub(crate) struct NamedOwnFrame {
     #[serde(flatten)]
     pub frame: AppFrame,

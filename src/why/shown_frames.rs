@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::formats::{ScreenVideo, video_time};
 
 /// The frames that the screen showed from the begin to the end of a span.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(crate) struct ShownFrames {
     /// The name of the video's file.
     pub file: String,

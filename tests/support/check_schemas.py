@@ -14,15 +14,26 @@ from referencing import Registry, Resource
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs/schemas"
 
 
-def closed(schema):
-    """The schema, with no room for fields that it does not name."""
-    if isinstance(schema, list):
-        return [closed(item) for item in schema]
+# Keywords whose schemas apply to a value as a whole, and those whose schemas apply to its parts.
+WHOLE = ("allOf", "anyOf", "oneOf")
+PARTS = ("properties", "patternProperties", "items", "prefixItems", "additionalProperties")
+
+
+def closed(schema, is_whole=False):
+    """The schema, with no room for fields that it does not name. A schema that applies to a value beside others
+    (`is_whole`) leaves room for their fields."""
     if not isinstance(schema, dict):
         return schema
-    out = {key: closed(value) for key, value in schema.items()}
-    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
-        out.setdefault("additionalProperties", False)
+    out = dict(schema)
+    for key, value in schema.items():
+        if key in (*WHOLE, "prefixItems"):
+            out[key] = [closed(item, key in WHOLE) for item in value]
+        elif key in ("properties", "patternProperties", "$defs"):
+            out[key] = {name: closed(item, key == "$defs") for name, item in value.items()}
+        elif key in PARTS:
+            out[key] = closed(value)
+    if not is_whole and any(key in schema for key in ("properties", "$ref", *WHOLE)):
+        out.setdefault("unevaluatedProperties", False)
     return out
 
 

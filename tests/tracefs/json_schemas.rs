@@ -10,10 +10,10 @@ fn summaries_of_recordings_have_the_form_of_their_schemas() {
     let Some(mut documents) = Documents::new() else { return };
     let before = Knobs::read(&machine.root);
     let dir = support::tempdir();
-    let mut check = |schema: &str, line: &str| {
-        let mut command = command(&machine, dir.path(), schema);
+    let mut check = |name: &str, line: &str| {
+        let mut command = command(&machine, dir.path(), name);
         command.current_dir(dir.path()).arg("--json").args(line.split(' '));
-        documents.add(schema, &mut command);
+        documents.add("record", &mut command);
     };
     check("record", "-t 100ms -o stream.dat sched");
     check("record", "-t 100ms --mode ring -b 64 -o ring.dat sched freq");

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 /// A length of time is a number of ns (`u64`), so that it cannot stand where a point is meant: two points
 /// make a length, a point and a length make a point, and two points cannot be added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 #[repr(transparent)]
 pub struct Timestamp(pub u64);
@@ -166,6 +167,7 @@ impl fmt::Display for Timestamp {
 ///
 /// The names are the kernel's (`clock_gettime(2)` and Documentation/trace/ftrace.rst, "trace_clock").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// `CLOCK_REALTIME`: ns since 1970; steps when somebody sets it. Dalvik's method traces start in it.

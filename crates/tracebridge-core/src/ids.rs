@@ -9,16 +9,19 @@ use serde::{Deserialize, Serialize};
 
 /// The kernel's id of a thread (gettid(2)). The kernel itself and its events call it `pid`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Tid(pub i32);
 
 /// The kernel's id of a process (getpid(2)), which the kernel calls the id of the thread group, `tgid`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Pid(pub i32);
 
 /// The number of a CPU. The kernel counts from 0, and may leave numbers out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Cpu(pub u32);
 

@@ -24,5 +24,7 @@ pub use cli::{DeviceCommand, ProgramFlags, dispatch, main};
 #[doc(hidden)]
 pub mod internals {
     pub use crate::atrace_command::options as atrace_options;
+    #[cfg(feature = "schema")]
+    pub use crate::cli::{JsonDocument, json_documents};
     pub use crate::record::{SettingsText, read_settings_text};
 }

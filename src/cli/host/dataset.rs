@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::progress_bar::ProgressBar;
 use super::{MemoryArgs, print_list};
@@ -206,12 +207,19 @@ fn list(args: &DatasetListArgs) -> anyhow::Result<Exit> {
     let traces = dataset::list(&args.place.dataset)?;
     let to = &mut TerminalWriter::new(io::stdout().lock());
     let printed = if args.json {
-        writeln!(to, "{}", json!({ "traces": traces }))
+        let list = DatasetList { traces: &traces };
+        serde_json::to_value(list).map_err(io::Error::from).and_then(|list| writeln!(to, "{list}"))
     } else {
         traces.iter().try_for_each(|trace| writeln!(to, "{}", line(trace)))
     };
     printed.and_then(|()| to.flush()).context("standard output")?;
     Ok(Exit::Complete)
+}
+
+/// The list of a dataset's traces for scripts.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DatasetList<'a> {
+    traces: &'a [ListedTrace],
 }
 
 /// A trace in one line for people: the id that `remove` takes, the day, the length, the name and the tags.

@@ -113,7 +113,7 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
         report.map_or(Ok(()), |report| report.write(text))?;
     }
     if args.json {
-        say(format_args!("{}\n", judgement.to_json()));
+        say(format_args!("{}\n", serde_json::to_value(judgement.json())?));
     } else {
         judgement.lines().iter().for_each(|line| say(format_args!("{line}\n")));
     }

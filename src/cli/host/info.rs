@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Parser;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::progress_bar::ProgressBar;
 use super::{MemoryArgs, print_list};
@@ -22,7 +23,7 @@ use crate::inspect::{
     self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport, SampleCounts,
     SamplesReport, ThreadReport, VideoReport,
 };
-use crate::measure::{Deadline, FrameSummary, Launch, LaunchType, TimelineCounts};
+use crate::measure::{Deadline, FrameSummary, Launch, LaunchType, Percentiles, TimelineCounts};
 use crate::text::{byte_size, utc_time};
 
 /// Say what a file is: format, clocks, counts, losses, damage
@@ -81,7 +82,7 @@ fn print_reports(args: &InfoArgs, out: &mut dyn Write) -> io::Result<Exit> {
         if let Some(archive) = &inspected.archive {
             print_container(out, archive, args.json)?;
         }
-        print_reports_of(out, &inspected.reports, args, &mut exit)?;
+        print_reports_of(out, inspected.reports, args, &mut exit)?;
         match (inspected.error, inspected.archive) {
             // The list of its files says what is in the archive.
             (
@@ -107,31 +108,51 @@ fn print_reports(args: &InfoArgs, out: &mut dyn Write) -> io::Result<Exit> {
 
 fn print_reports_of(
     out: &mut dyn Write,
-    reports: &[InputReport],
+    reports: Vec<InputReport>,
     args: &InfoArgs,
     exit: &mut Exit,
 ) -> io::Result<()> {
-    for report in reports {
+    for mut report in reports {
         let is_lossy = report.is_lossy() || args.strict && report.is_irregular();
         if is_lossy && *exit == Exit::Complete {
             *exit = Exit::Lossy;
         }
         if args.json {
-            let mut value = serde_json::to_value(report)?;
-            if let (true, Contents::Recording(recording)) = (args.frames, &report.contents) {
-                value["every_frame"] = serde_json::to_value(&recording.every_frame)?;
+            if let (false, Contents::Recording(recording)) = (args.frames, &mut report.contents) {
+                recording.every_frame = None;
             }
-            writeln!(out, "{value}")?;
+            print_json(out, &InfoLine::Input(&report))?;
         } else {
-            print_report(out, report)?;
+            print_report(out, &report)?;
         }
     }
     Ok(())
 }
 
+/// One line of `info --json`.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum InfoLine<'a> {
+    /// A file.
+    Input(&'a InputReport),
+    /// A directory or an archive.
+    Container(&'a ContainerReport),
+    /// A file that cannot be read.
+    Unread {
+        /// The path as given.
+        path: &'a Path,
+        /// The reason.
+        error: &'a str,
+    },
+}
+
+fn print_json(out: &mut dyn Write, line: &InfoLine<'_>) -> io::Result<()> {
+    writeln!(out, "{}", serde_json::to_value(line)?)
+}
+
 fn print_error(out: &mut dyn Write, path: &Path, error: &str, json: bool) -> io::Result<()> {
     if json {
-        writeln!(out, "{}", json!({ "path": path, "error": error }))
+        print_json(out, &InfoLine::Unread { path, error })
     } else {
         complain(format_args!("tracebridge: {error}"));
         Ok(())
@@ -141,7 +162,7 @@ fn print_error(out: &mut dyn Write, path: &Path, error: &str, json: bool) -> io:
 /// Prints the traces in a directory or an archive.
 fn print_container(out: &mut dyn Write, found: &ContainerReport, json: bool) -> io::Result<()> {
     if json {
-        return writeln!(out, "{}", serde_json::to_string(found)?);
+        return print_json(out, &InfoLine::Container(found));
     }
     let traces = found.traces.len();
     writeln!(out, "{}: {}, {} files searched, {traces} traces", found.path, found.container, found.files)?;
@@ -286,9 +307,11 @@ fn print_frames(out: &mut dyn Write, frames: &[FrameSummary]) -> io::Result<()> 
     let cpu = spread("CPU");
     let overrun = spread("overrun");
     writeln!(out, "    {:width$} {columns} {cpu} {overrun}", "app")?;
-    let spread = |ns: [f64; 4]| ns.map(|ns| format!("{:.1}", ns / 1e6)).join(" ");
+    let spread = |Percentiles { p50, p90, p95, p99 }| {
+        [p50, p90, p95, p99].map(|ns: f64| format!("{:.1}", ns / 1e6)).join(" ")
+    };
     let line = |of_app: &FrameSummary| {
-        let janky = of_app.janky_share().map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+        let janky = of_app.janky_share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
         let cpu = of_app.duration_cpu_ns.map_or("-".to_owned(), spread);
         let overrun = of_app.overrun_ns.map_or("-".to_owned(), spread);
         let name = name(of_app);

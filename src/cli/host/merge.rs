@@ -1,12 +1,14 @@
 //! `merge`, whose other name is `convert`: puts inputs on one clock and writes them in a format that people
 //! open.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Parser};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::progress_bar::ProgressBar;
 use super::{MemoryArgs, print_list};
@@ -208,14 +210,14 @@ fn write_tables(
     let path = &output.output;
     let to = &mut TerminalWriter::new(io::stdout().lock());
     let printed = if write.json {
-        print_json(
-            to,
-            json!({ "path": path.to_string_lossy(), "format": TABLES_FORMAT, "bytes": exported.bytes }),
-            summary,
-            &ConversionLosses::default(),
-            is_lossy,
-            is_irregular,
-        )
+        let value = ConversionJson {
+            output: OutputFile::new(path, TABLES_FORMAT, Some(exported.bytes)),
+            outcome: summary,
+            losses: &ConversionLosses::default(),
+            lossy: is_lossy,
+            irregular: is_irregular,
+        };
+        serde_json::to_value(value).map_err(io::Error::from).and_then(|value| writeln!(to, "{value}"))
     } else {
         print_summary(to, summary, place.explain).and_then(|()| {
             writeln!(
@@ -299,14 +301,7 @@ fn print(
 ) -> io::Result<()> {
     let to = &mut TerminalWriter::new(to);
     if args.json {
-        print_json(
-            to,
-            json!({ "path": output.to_string_lossy(), "format": converted.format.name, "bytes": converted.bytes }),
-            &converted.summary,
-            &converted.losses,
-            converted.is_lossy(),
-            converted.is_irregular(),
-        )?;
+        writeln!(to, "{}", serde_json::to_value(ConversionJson::new(output, converted))?)?;
     } else {
         print_summary(to, &converted.summary, explain)?;
         print_output(to, output, converted)?;
@@ -314,21 +309,46 @@ fn print(
     to.flush()
 }
 
-/// Prints the summary for scripts (docs/schemas/convert.json).
-fn print_json(
-    to: &mut dyn Write,
-    output: Value,
-    summary: &MergeSummary,
-    losses: &ConversionLosses,
-    is_lossy: bool,
-    is_irregular: bool,
-) -> io::Result<()> {
-    let ConversionLosses { dropped, reduced } = losses;
-    let value = json!({
-        "output": output, "outcome": summary, "dropped": dropped, "reduced": reduced,
-        "lossy": is_lossy, "irregular": is_irregular,
-    });
-    writeln!(to, "{value}")
+/// The summary of a conversion for scripts.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ConversionJson<'a> {
+    output: OutputFile<'a>,
+    /// The timeline.
+    outcome: &'a MergeSummary,
+    #[serde(flatten)]
+    losses: &'a ConversionLosses,
+    /// Whether events were lost, an input is damaged, or data was dropped; the exit status is then 3.
+    lossy: bool,
+    /// Whether something had to be worked out or reduced; the exit status is then 3 with --strict.
+    irregular: bool,
+}
+
+impl<'a> ConversionJson<'a> {
+    fn new(output: &'a Path, converted: &'a Converted) -> ConversionJson<'a> {
+        ConversionJson {
+            output: OutputFile::new(output, converted.format.name, converted.bytes),
+            outcome: &converted.summary,
+            losses: &converted.losses,
+            lossy: converted.is_lossy(),
+            irregular: converted.is_irregular(),
+        }
+    }
+}
+
+/// The file that was written.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct OutputFile<'a> {
+    path: Cow<'a, str>,
+    /// The name that --format takes.
+    format: &'static str,
+    /// Size of the output; null where it is no regular file.
+    bytes: Option<u64>,
+}
+
+impl<'a> OutputFile<'a> {
+    pub fn new(path: &'a Path, format: &'static str, bytes: Option<u64>) -> OutputFile<'a> {
+        OutputFile { path: path.to_string_lossy(), format, bytes }
+    }
 }
 
 fn micros(ns: u64) -> String {

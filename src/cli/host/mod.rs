@@ -25,6 +25,8 @@ mod profile_files;
 mod profile_options;
 mod progress_bar;
 mod report;
+#[cfg(all(test, target_os = "linux"))]
+mod schemas;
 mod terminal;
 mod usage_error;
 mod version;

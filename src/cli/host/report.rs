@@ -6,11 +6,12 @@ use std::{env, fs};
 
 use anyhow::Context;
 use clap::Parser;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::against::AgainstArgs;
 use super::browser;
-use super::merge::{PlaceArgs, WriteArgs, conversion_error, request, write_timeline};
+use super::merge::{OutputFile, PlaceArgs, WriteArgs, conversion_error, request, write_timeline};
 use super::progress_bar::ProgressBar;
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
@@ -21,9 +22,11 @@ use crate::export::explain::grown;
 use crate::export::runs::compare;
 use crate::formats::input::Input;
 use crate::formats::{files_of, is_report_page};
+use crate::measure::Comparison;
 use crate::output_file::{check_distinct, create_private_dir, is_stdout};
 use crate::text::byte_size;
 use crate::timeline::WindowRequest;
+use crate::why::Difference;
 
 /// The name of the format of pages.
 const PAGE_FORMAT: &str = "report";
@@ -156,11 +159,13 @@ fn write_comparison(
     let compared = compared.map_err(conversion_error)?;
     let grown = grown.map_err(conversion_error)?;
     let lines = if write.json {
-        let output = json!({ "path": output.to_string_lossy(), "format": "report", "bytes": compared.bytes });
-        let comparison = compared.to_json()?;
-        let value =
-            json!({ "output": output, "comparison": comparison, "grown": grown, "lossy": compared.is_lossy });
-        vec![value.to_string()]
+        let value = ComparisonReport {
+            output: OutputFile::new(output, "report", compared.bytes),
+            comparison: &compared.comparison,
+            grown,
+            lossy: compared.is_lossy,
+        };
+        vec![serde_json::to_value(value)?.to_string()]
     } else {
         let written =
             compared.bytes.map(|bytes| format!("written: {} ({})", output.display(), byte_size(bytes)));
@@ -174,6 +179,17 @@ fn write_comparison(
         if is_stdout(output) { complain(format_args!("{line}")) } else { say(format_args!("{line}\n")) }
     }
     Ok(if compared.is_lossy { Exit::Lossy } else { Exit::Complete })
+}
+
+/// A report that compares two sets of runs.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ComparisonReport<'a> {
+    output: OutputFile<'a>,
+    comparison: &'a Comparison,
+    /// Causes that grew in the launches; null where a side has none, or with --from or --to.
+    grown: Option<Difference>,
+    /// Whether anything is missing in an input.
+    lossy: bool,
 }
 
 /// The name of a page: that of the first input, with `.html` in place of its ending.

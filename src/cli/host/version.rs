@@ -31,27 +31,29 @@ pub struct VersionArgs {
 }
 
 /// The build, and with `--verify` what is inside.
-#[derive(Debug, Serialize)]
-struct BuildFacts {
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(super) struct BuildFacts {
     version: &'static str,
-    /// The commit in hexadecimal digits, with `+` behind it where files had been changed; `None` if nobody
+    /// The commit in hexadecimal digits, with `+` behind it where files had been changed; null if nobody
     /// told it.
     commit: Option<&'static str>,
+    /// The target as the compiler names it.
     target: &'static str,
+    /// Parts that not every build has.
     features: Vec<&'static str>,
     #[serde(flatten)]
     verified: Option<Verified>,
 }
 
 /// The files that `--verify` has read.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct Verified {
     program: ProgramFile,
     device_binaries: Vec<EmbeddedBinary>,
 }
 
 /// The program's own file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct ProgramFile {
     path: PathBuf,
     bytes: u64,

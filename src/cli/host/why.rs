@@ -151,7 +151,7 @@ pub fn run(args: WhyArgs) -> anyhow::Result<Exit> {
 fn print(out: &mut dyn Write, args: &WhyArgs, new: &Explained, old: Option<&Explained>) -> io::Result<()> {
     let change = old.map(|old| difference(&new.explanations, &old.explanations));
     if args.json {
-        writeln!(out, "{}", new.json(change.as_ref()))?;
+        writeln!(out, "{}", serde_json::to_value(new.json(change.as_ref()))?)?;
         return out.flush();
     }
     let text = match (&change, new.explanations.as_slice()) {

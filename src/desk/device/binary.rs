@@ -80,7 +80,7 @@ impl PushedBinary {
 }
 
 /// A device binary that this program carries.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct EmbeddedBinary {
     /// Android's name of the ABI: `arm64-v8a`.
     pub abi: &'static str,

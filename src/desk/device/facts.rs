@@ -8,7 +8,7 @@ use super::privilege::SuDialect;
 pub const BINARY_PATH: &str = "/data/local/tmp/tracebridge";
 
 /// The facts about a device. A field whose value the device does not tell is empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DeviceFacts {
     /// `uname -m`.
     pub machine: String,
@@ -26,6 +26,7 @@ pub struct DeviceFacts {
     /// The user that adb's commands run as; `None` if the device does not tell.
     pub uid: Option<u32>,
     /// How `su` wants its command; `None` without `su`, and where adbd is root.
+    #[schemars(with = "Option<String>")]
     pub su: Option<SuDialect>,
     /// Whether there is a `su` that gave no root: it refused, or waits for a dialogue on the screen.
     pub su_refused: bool,

@@ -26,7 +26,8 @@ const HASH_TIMEOUTS: u32 = 2;
 const MIN_HASH_BYTES_PER_SECOND: u64 = 5_000_000;
 
 /// The comparison of a pulled file with the device's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Verification {
     /// By length and SHA-256.
     Sha256,

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
-
 use crate::desk::device::StreamEnd;
+use crate::desk::device_json::DeviceJson;
 use crate::desk::host_hints::host_hints;
 use crate::desk::outcome::{Completeness, DeviceOutcome, LineKind, OutcomeText};
 use crate::desk::recording::PrintedSummary;
@@ -23,11 +22,13 @@ pub(super) fn outcome(end: &StreamEnd, gaps: u64, written: &[PathBuf]) -> Device
             &format!("  the connection was lost {gaps} times; the counts are of the last part"),
         );
     }
-    let mut fields: Map<String, Value> = serde_json::from_str(&summary).unwrap_or_default();
-    let paths: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
-    fields.insert("saved".to_owned(), json!(paths));
-    fields.insert("connection_losses".to_owned(), json!(gaps));
+    let json = DeviceJson {
+        printed: serde_json::from_str(&summary).unwrap_or_default(),
+        saved: Some(written.iter().map(|path| path.display().to_string()).collect()),
+        connection_losses: Some(gaps),
+        ..DeviceJson::default()
+    };
     let is_lossy = gaps > 0 || end.status == Some(3) || printed.recording.is_lossy();
     let completeness = Completeness::Complete.with_loss(is_lossy);
-    DeviceOutcome { completeness, text, json: Value::Object(fields) }
+    DeviceOutcome { completeness, text, json }
 }

@@ -135,7 +135,7 @@ impl Archive<'_> {
                 name: self.members.name().to_owned(),
                 traces: several.iter().map(|(path, _)| self.members.named(path)).collect(),
             }),
-            (several, _) => self.related(several, survey.omissions.clone()),
+            (several, ..) => self.related(several, survey.omissions.clone()),
         }
     }
 
@@ -430,7 +430,7 @@ mod tests {
     fn several_traces_of_an_archive_are_taken_and_of_a_directory_one_must_be_named() {
         let dir = tempfile::tempdir().unwrap();
         ["a.txt", "b.txt"].iter().for_each(|name| std::fs::write(dir.path().join(name), TEXT).unwrap());
-        let error = inputs_in_directory(dir.path(), UnpackLimit::default()).unwrap_err().to_string();
+        let error = inputs_in_directory(dir.path(), &UnpackLimit::default()).unwrap_err().to_string();
         assert!(error.contains("holds 2 traces") && error.contains("/a.txt, "), "{error}");
         let trace = b"\x0a\x04\x50\x01\x40\x02";
         let input = Input::from_bytes("x.tar", tar(&[("a.txt", TEXT), ("b.txt", TEXT), ("c.pb", trace)]));

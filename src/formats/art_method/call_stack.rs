@@ -47,7 +47,7 @@ pub(crate) fn exit_effect<C>(
 
 /// Counts of the irregularities that are found by following call stacks. [`Counts`](super::Counts) has the
 /// counts that need no call stacks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct CallAnomalies {
     /// Exits while no call was open: their calls had begun before the trace did.
     pub exits_without_enter: u64,

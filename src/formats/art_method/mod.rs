@@ -219,7 +219,7 @@ impl Method<'_> {
 }
 
 /// Counts from opening a trace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Counts {
     /// All records, also those with unknown actions.
     pub records: u64,

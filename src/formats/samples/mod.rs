@@ -122,7 +122,7 @@ pub(crate) fn measures_time(name: &str) -> bool {
 }
 
 /// How often an event type takes a sample.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleRate {
     /// So often in a second that a thread runs.
@@ -135,7 +135,7 @@ pub enum SampleRate {
 }
 
 /// A type of events that take samples.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct SampleEvent {
     /// The name: `cpu-clock`.
     pub name: String,
@@ -153,7 +153,7 @@ pub struct SampleEvent {
 }
 
 /// A thread that was sampled.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct SampleThread {
     /// The process's id; 0 where the recording does not state it.
     pub pid: Pid,

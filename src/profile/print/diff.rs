@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::row_data::members;
+use super::row_data::FigureFields;
 use super::row_print::{RowLook, count_width};
 use super::table::{Keep, PrintedColumn, TextTable};
 use crate::profile::count::flat::MethodStat;
@@ -109,15 +110,26 @@ pub(super) fn diff(profiles: &[ComparedProfile<'_, '_, '_>; 2]) -> Vec<DiffRow> 
     rows
 }
 
-/// Changes as a JSON array; times in ns, of the clocks that both profiles have.
-pub(super) fn to_json(rows: &[DiffRow], columns: FigureColumns) -> Value {
-    let one = |row: &DiffRow| {
-        json!({
-            "name": row.name, "change": row.change.name(), "delta": row.delta as i64,
-            "before": members(&row.before, columns), "after": members(&row.after, columns),
-        })
-    };
-    rows.iter().map(one).collect()
+/// A change as JSON; times in ns, of the clocks that both profiles have.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ChangeJson<'a> {
+    after: FigureFields,
+    before: FigureFields,
+    change: &'static str,
+    delta: i64,
+    name: &'a str,
+}
+
+impl<'a> ChangeJson<'a> {
+    pub(super) fn new(row: &'a DiffRow, columns: FigureColumns) -> ChangeJson<'a> {
+        ChangeJson {
+            after: FigureFields::of_row(&row.after, columns),
+            before: FigureFields::of_row(&row.before, columns),
+            change: row.change.name(),
+            delta: row.delta as i64,
+            name: &row.name,
+        }
+    }
 }
 
 /// Writes changes as CSV with a header line; times in ns, of the clocks that both profiles have.

@@ -8,13 +8,13 @@ mod tree_print;
 
 use std::io::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
-use self::diff::{ComparedProfile, DiffRow, RowChange, diff};
+use self::diff::{ChangeJson, ComparedProfile, DiffRow, RowChange, diff};
 use self::row_data::{JsonRows, ProfileSummary};
 use self::row_print::{CallRelations, RowLook};
-use self::tree_print::{MAX_BRANCHES, PrintedTree, TreeThreshold, whole_time};
+use self::tree_print::{BranchJson, MAX_BRANCHES, PrintedTree, TreeThreshold, whole_time};
 use super::count::tree::{CallGraph, CallTree};
 use super::error::ProfileError;
 use super::figures::{count, duration};
@@ -29,6 +29,22 @@ use crate::text::contains_pattern;
 /// Call trees leave out branches below the first of these shares that any branch has, percent, unless the
 /// request gives a share.
 const TREE_THRESHOLDS_PERCENT: [f64; 3] = [1.0, 0.1, 0.01];
+
+/// One line of `profile --json`.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum ProfileLine<'a> {
+    /// The rows of one trace.
+    Rows(Box<ProfileSummary<'a>>),
+    /// With `--tree` or `--bottom-up`.
+    Tree {
+        /// The path as given.
+        file: &'a str,
+        tree: Vec<BranchJson>,
+    },
+    /// With `--against`.
+    Changes { after: Box<ProfileSummary<'a>>, before: Box<ProfileSummary<'a>>, rows: Vec<ChangeJson<'a>> },
+}
 
 /// Prints profiles in the requested form.
 pub(super) struct ProfilePrinter {
@@ -86,7 +102,8 @@ impl ProfilePrinter {
         match request.form {
             PrintForm::Json => {
                 let shown = JsonRows { rows, shown, names, relations };
-                return self.add_json(&ProfileSummary::new(profile, rows, Some(shown.texts()?)));
+                let summary = ProfileSummary::new(profile, rows, Some(shown.texts()?));
+                return self.add_json(&ProfileLine::Rows(Box::new(summary)));
             }
             PrintForm::Csv => return row_data::write_csv(rows, shown, names, out),
             PrintForm::Text => {}
@@ -159,9 +176,10 @@ impl ProfilePrinter {
         out: &mut impl Write,
     ) -> io::Result<()> {
         if profile.request.form == PrintForm::Json {
-            let tree =
-                tree_print::to_json(printed.branches, &profile.names, printed.figures, printed.tick_ns);
-            return self.add_json(&json!({ "file": profile.input.name, "tree": tree }));
+            let branches =
+                tree_print::json_branches(printed.branches, &profile.names, printed.figures, printed.tick_ns);
+            let line = ProfileLine::Tree { file: &profile.input.name, tree: branches };
+            return self.add_json(&serde_json::to_value(line)?);
         }
         let style = profile.request.style;
         self.print_title(profile, out)?;
@@ -192,8 +210,12 @@ impl ProfilePrinter {
             PrintForm::Json => {
                 let before = ProfileSummary::new(earlier.run, &earlier.rows, None);
                 let after = ProfileSummary::new(later.run, &later.rows, None);
-                let changes = diff::to_json(shown, columns);
-                return self.add_json(&json!({ "before": before, "after": after, "rows": changes }));
+                let rows = shown.iter().map(|row| ChangeJson::new(row, columns)).collect();
+                return self.add_json(&ProfileLine::Changes {
+                    after: Box::new(after),
+                    before: Box::new(before),
+                    rows,
+                });
             }
             PrintForm::Csv => return diff::write_csv(shown, columns, out),
             PrintForm::Text => {}

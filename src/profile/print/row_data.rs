@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value, json};
 
 use super::row_print::{CallRelation, CallRelations};
-use crate::formats::art_method::{CPU, MAX_WORKERS, Ticks, WALL};
+use crate::formats::Damage;
+use crate::formats::art_method::{CPU, CallAnomalies, Counts, MAX_WORKERS, Ticks, WALL};
 use crate::ids::Pid;
 use crate::profile::count::flat::MethodStat;
 use crate::profile::count::sample_tree::{OFF_CPU, WEIGHT};
@@ -21,18 +22,70 @@ use crate::profile::source::{ProfileSource, SampleProfile};
 use crate::text::csv_field;
 use crate::workers::{run_parts, worker_count};
 
-/// The figures of a row as JSON members; times in ns.
-pub(super) fn members(stat: &MethodStat, columns: FigureColumns) -> Map<String, Value> {
-    let mut map = Map::new();
-    map.insert(columns.count_name().into(), json!(stat.calls));
-    if !columns.is_sampled {
-        map.insert("recursive_calls".into(), json!(stat.recursive));
+/// The figures of a row; times in ns. Method traces have some of them, samples others. The fields of all
+/// objects here are in the order of their names, as in a [`Value`].
+#[derive(Serialize, JsonSchema)]
+pub(super) struct FigureFields {
+    /// Calls that are not recursive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_exclusive_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_inclusive_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    off_cpu_exclusive_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    off_cpu_inclusive_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recursive_calls: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_exclusive_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_inclusive_ns: Option<u64>,
+    /// In `weight_unit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_exclusive: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_inclusive: Option<u64>,
+}
+
+impl FigureFields {
+    /// FigureFields of `count` calls or samples.
+    pub(super) fn new(
+        columns: FigureColumns,
+        count: u64,
+        exclusive: Ticks,
+        inclusive: Ticks,
+    ) -> FigureFields {
+        let calls =
+            |clock: usize, ticks: Ticks| (!columns.is_sampled && columns.has(clock)).then_some(ticks[clock]);
+        let samples =
+            |clock: usize, ticks: Ticks| (columns.is_sampled && columns.has(clock)).then_some(ticks[clock]);
+        FigureFields {
+            calls: (!columns.is_sampled).then_some(count),
+            cpu_exclusive_ns: calls(CPU, exclusive),
+            cpu_inclusive_ns: calls(CPU, inclusive),
+            off_cpu_exclusive_ns: samples(OFF_CPU, exclusive),
+            off_cpu_inclusive_ns: samples(OFF_CPU, inclusive),
+            recursive_calls: None,
+            samples: columns.is_sampled.then_some(count),
+            wall_exclusive_ns: calls(WALL, exclusive),
+            wall_inclusive_ns: calls(WALL, inclusive),
+            weight_exclusive: samples(WEIGHT, exclusive),
+            weight_inclusive: samples(WEIGHT, inclusive),
+        }
     }
-    for (clock, _) in columns.named() {
-        map.insert(columns.field(clock, "exclusive"), json!(stat.exclusive[clock]));
-        map.insert(columns.field(clock, "inclusive"), json!(stat.inclusive[clock]));
+
+    /// The figures of a row.
+    pub(super) fn of_row(stat: &MethodStat, columns: FigureColumns) -> FigureFields {
+        FigureFields {
+            recursive_calls: (!columns.is_sampled).then_some(stat.recursive),
+            ..FigureFields::new(columns, stat.calls, stat.exclusive, stat.inclusive)
+        }
     }
-    map
 }
 
 /// With fewer rows than this a second thread gains nothing.
@@ -64,13 +117,24 @@ impl JsonRows<'_> {
     }
 }
 
-/// One row. The fields of all objects here are in the order of their names, as in a [`serde_json::Value`].
-#[derive(Serialize)]
+/// A row of a profile.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "each row is written as a text of its own; the schema alone knows both kinds")]
+enum RowJson<'a> {
+    Calls(JsonRow<'a>),
+    Samples(SampleRow<'a>),
+}
+
+/// A row of a method trace. `class`, `file`, `line` and `inlined` are there in rows of methods,
+/// `called_by` and `callees` with --calls, times where the trace has the clock.
+#[derive(Serialize, JsonSchema)]
 struct JsonRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     called_by: Option<Vec<JsonRelation>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     callees: Option<Vec<JsonRelation>>,
+    /// Calls that are not recursive.
     calls: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<Cow<'a, str>>,
@@ -80,7 +144,7 @@ struct JsonRow<'a> {
     cpu_exclusive_percent: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_inclusive_ns: Option<u64>,
-    /// `null` where a method's file is not known. Rows that are no methods have no such field.
+    /// Null for a method whose file is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,8 +161,49 @@ struct JsonRow<'a> {
     wall_inclusive_ns: Option<u64>,
 }
 
+/// A row of samples.
+#[derive(Serialize, JsonSchema)]
+struct SampleRow<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    called_by: Option<Vec<SampleRelation>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callees: Option<Vec<SampleRelation>>,
+    /// The class, or the library of a native function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<Option<&'a str>>,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    off_cpu_exclusive_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    off_cpu_exclusive_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    off_cpu_inclusive_ns: Option<u64>,
+    samples: u64,
+    /// In `weight_unit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_exclusive: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_exclusive_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_inclusive: Option<u64>,
+}
+
+/// A caller or callee of a row of samples.
+#[derive(Serialize, JsonSchema)]
+struct SampleRelation {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    off_cpu_inclusive_ns: Option<u64>,
+    samples: u64,
+    share_percent: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_inclusive: Option<u64>,
+}
+
 /// A caller or callee of a row.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JsonRelation {
     calls: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,34 +244,41 @@ impl<'r> JsonRows<'r> {
     }
 
     /// A row of samples.
-    fn sample_row(&self, row: &ProfileRow) -> Map<String, Value> {
+    fn sample_row(&self, row: &ProfileRow) -> SampleRow<'r> {
         let columns = self.rows.columns;
-        let mut map = members(&row.stat, columns);
-        for (clock, _) in columns.named() {
-            let field = columns.field(clock, "exclusive_percent").trim_end_matches("_ns").to_owned();
-            map.insert(field, json!(percent(row.stat.exclusive[clock], self.rows.total[clock])));
-        }
-        map.insert("name".into(), json!(self.rows.label(self.names, row)));
-        if self.rows.by == RowKind::Method {
-            map.insert("class".into(), json!(self.names.class(row.id)));
-            map.insert("file".into(), json!(self.names.source(row.id).0));
-        }
-        if let Some(relations) = self.relations {
-            for (field, list) in ["called_by", "callees"].into_iter().zip(relations.of_method(row.id)) {
-                let list = list.iter().map(|other| {
-                    let mut map = Map::new();
-                    map.insert("name".into(), json!(other.name(self.names)));
-                    map.insert("samples".into(), json!(other.calls));
-                    map.insert("share_percent".into(), json!(other.share));
-                    for (clock, _) in columns.named() {
-                        map.insert(columns.field(clock, "inclusive"), json!(other.total[clock]));
-                    }
-                    Value::Object(map)
-                });
-                map.insert(field.into(), list.collect());
+        let percent_of = |clock: usize| percent(row.stat.exclusive[clock], self.rows.total[clock]);
+        let is_method = self.rows.by == RowKind::Method;
+        let [called_by, callees] = match self.relations.map(|relations| relations.of_method(row.id)) {
+            Some(lists) => {
+                lists.map(|list| Some(list.iter().map(|other| self.sample_relation(other)).collect()))
             }
+            None => [None, None],
+        };
+        let figures = FigureFields::of_row(&row.stat, columns);
+        SampleRow {
+            called_by,
+            callees,
+            class: is_method.then(|| self.names.class(row.id)),
+            file: is_method.then(|| self.names.source(row.id).0),
+            name: self.rows.label(self.names, row),
+            off_cpu_exclusive_ns: figures.off_cpu_exclusive_ns,
+            off_cpu_exclusive_percent: columns.has(OFF_CPU).then(|| percent_of(OFF_CPU)),
+            off_cpu_inclusive_ns: figures.off_cpu_inclusive_ns,
+            samples: row.stat.calls,
+            weight_exclusive: figures.weight_exclusive,
+            weight_exclusive_percent: columns.has(WEIGHT).then(|| percent_of(WEIGHT)),
+            weight_inclusive: figures.weight_inclusive,
         }
-        map
+    }
+
+    fn sample_relation(&self, other: &CallRelation) -> SampleRelation {
+        SampleRelation {
+            name: other.name(self.names),
+            off_cpu_inclusive_ns: self.of_clock(OFF_CPU, other.total),
+            samples: other.calls,
+            share_percent: other.share,
+            weight_inclusive: self.of_clock(WEIGHT, other.total),
+        }
     }
 
     fn relation(&self, other: &CallRelation) -> JsonRelation {
@@ -215,19 +327,22 @@ pub(super) fn write_csv(
     Ok(())
 }
 
-/// The JSON members about a trace and its profile. The fields are in the order of their names, as in a
-/// [`Value`]. Method traces have some of them, samples others.
-#[derive(Serialize)]
-pub(super) struct ProfileSummary<'a> {
+/// A trace and its profile. Method traces have `clock`, `counts`, `problems`, `streaming`, `version` and
+/// `vm`, files of samples `event`, `samples`, `weight_total` and `weight_unit`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProfileSummary<'a> {
+    /// The clocks of the records: wall, thread-cpu, dual, or none where records have no times.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    counts: Option<Value>,
+    counts: Option<&'a Counts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_total_ns: Option<u64>,
-    damage: Value,
+    damage: &'a [Damage],
+    /// The event type whose samples are weighed.
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<String>,
+    /// The path as given.
     file: &'a str,
     format: String,
     notes: &'a [String],
@@ -235,9 +350,11 @@ pub(super) struct ProfileSummary<'a> {
     off_cpu_total_ns: Option<u64>,
     pid: Option<Pid>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    problems: Option<Value>,
+    problems: Option<CallAnomalies>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<RowJson>>")]
     rows: Option<Vec<Box<RawValue>>>,
+    /// Number of samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -248,8 +365,10 @@ pub(super) struct ProfileSummary<'a> {
     vm: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     wall_total_ns: Option<u64>,
+    /// In `weight_unit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight_total: Option<u64>,
+    /// ns, samples, or the name of the event type.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight_unit: Option<String>,
 }
@@ -275,16 +394,16 @@ impl<'a> ProfileSummary<'a> {
         let header = calls.map(|trace| trace.header());
         ProfileSummary {
             clock: header.map(|header| header.clock.name()),
-            counts: calls.map(|trace| json!(trace.counts())),
+            counts: calls.map(|trace| trace.counts()),
             cpu_total_ns: calls.and_then(|_| total(CPU)),
-            damage: json!(report.damage),
+            damage: &report.damage,
             event: samples.map(SampleProfile::event_name),
             file: &run.input.name,
             format: run.trace.format(),
             notes: &report.notes,
             off_cpu_total_ns: samples.and_then(|_| total(OFF_CPU)),
             pid: run.trace.pid(),
-            problems: calls.map(|_| json!(rows.anomalies)),
+            problems: calls.map(|_| rows.anomalies),
             rows: shown,
             samples: samples.map(|samples| samples.samples),
             streaming: header.map(|header| header.streaming),

@@ -6,8 +6,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
+use super::row_data::FigureFields;
 use super::row_print::{RowLook, clocks_from, count_width};
 use super::table::{Keep, PrintedColumn, TextTable};
 use crate::formats::art_method::Ticks;
@@ -430,26 +432,34 @@ fn depth_first(branches: &[TreeBranch]) -> impl Iterator<Item = (usize, &TreeBra
     })
 }
 
-/// A tree as nested JSON; times in ns.
-pub(super) fn to_json(
+/// A branch of a tree as JSON; times in ns.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct BranchJson {
+    name: String,
+    #[serde(flatten)]
+    figures: FigureFields,
+    children: Vec<BranchJson>,
+}
+
+/// A tree as nested JSON.
+pub(super) fn json_branches(
     branches: &[TreeBranch],
     names: &TraceNames<'_, '_>,
     columns: FigureColumns,
     tick_ns: u64,
-) -> Value {
+) -> Vec<BranchJson> {
     let one = |branch: &TreeBranch| {
         let name = match branch.node {
             BranchNode::Thread(thread) => names.thread(thread),
             BranchNode::Method(method) => names.full(method),
         };
-        let mut value = json!({ "name": name, columns.count_name(): branch.calls });
-        for (clock, _) in columns.named() {
-            for (kind, ticks) in [("inclusive", branch.total), ("exclusive", branch.own)] {
-                value[columns.field(clock, kind)] = json!(ticks[clock].saturating_mul(tick_ns));
-            }
+        let [own, total] =
+            [branch.own, branch.total].map(|ticks| ticks.map(|ticks| ticks.saturating_mul(tick_ns)));
+        BranchJson {
+            name,
+            figures: FigureFields::new(columns, branch.calls, own, total),
+            children: json_branches(&branch.children, names, columns, tick_ns),
         }
-        value["children"] = to_json(&branch.children, names, columns, tick_ns);
-        value
     };
     branches.iter().map(one).collect()
 }

@@ -57,7 +57,7 @@ fn what_json_prints_has_the_form_of_the_published_schemas() {
         "info --json app.dat app.trace cut.dat before.trace a.txt screen.mp4 notes.txt bug missing",
     );
     for out in ["pftrace", "zip", "dat", "txt", "json", "firefox.json", "csv"] {
-        check("merge", &format!("merge --json --explain app.dat app.trace -o out.{out}"));
+        check("convert", &format!("merge --json --explain app.dat app.trace -o out.{out}"));
         check("convert", &format!("convert --json a.txt -o text.{out}.gz").replace("zip.gz", "html"));
     }
     check("why", "why --json why.txt --slice load --against why.txt");

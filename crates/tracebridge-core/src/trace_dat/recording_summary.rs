@@ -16,6 +16,7 @@ const MAX_RING_LINES: usize = 16;
 
 /// The counts of one CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CpuSummary {
     /// The CPU's id.
@@ -59,6 +60,7 @@ impl CpuSummary {
 
 /// How another program took the trace buffer over.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct BufferTakeover {
     /// When that was noticed, seconds after the start; it happened at most a second before.
@@ -70,6 +72,7 @@ pub struct BufferTakeover {
 /// The summary of a recording. Its JSON form is part of the command line's interface. A field that a recorder
 /// of another version does not print is empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RecordingSummary {
     /// The capture's path; `-` for a stream.
@@ -82,7 +85,7 @@ pub struct RecordingSummary {
     pub seconds: f64,
     /// ftrace's name of the trace clock.
     pub clock: String,
-    /// Why the recording ended.
+    /// time, signal NAME, size, full, another program, an error, or dump.
     pub ended_by: RecordingEndReason,
     /// The counts of each CPU.
     pub cpus: Vec<CpuSummary>,
@@ -240,6 +243,7 @@ impl RecordingSummary {
 
 /// Why a recording ended. In JSON it is the text of its `Display`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 #[serde(into = "String", from = "String")]
 pub enum RecordingEndReason {
     /// The time that was asked for was over.
@@ -347,6 +351,7 @@ impl EndSignal {
 
 /// The markers of all rings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RingsSummary {
     /// Markers in the capture that came from rings.
@@ -366,6 +371,7 @@ pub struct RingsSummary {
 
 /// The markers of one program's ring.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ProgramSummary {
     pub pid: Pid,
@@ -384,6 +390,7 @@ pub struct ProgramSummary {
 
 /// The markers of one thread that dropped some.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ThreadSummary {
     /// 0 stands for threads that are not counted one by one.

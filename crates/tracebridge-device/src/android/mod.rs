@@ -23,6 +23,7 @@ pub(crate) const FIRST_APP_UID: u32 = 10_000;
 
 /// The kinds of users. Android gives each kind different permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum UserKind {
     /// uid 0.
@@ -37,6 +38,7 @@ pub(crate) enum UserKind {
 
 /// The user that this process runs as.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct UserIdentity {
     /// The effective user id.
     pub(crate) uid: u32,

@@ -40,6 +40,7 @@ pub struct Sampler {
 
 /// The file with samples.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampleFile {
     /// Its path.
     pub path: PathBuf,

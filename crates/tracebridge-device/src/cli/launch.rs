@@ -125,10 +125,11 @@ pub fn run(args: LaunchArgs) -> anyhow::Result<Exit> {
 
 /// The summary that is printed as JSON.
 #[derive(Serialize)]
-struct LaunchSummary<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct LaunchSummary<'a> {
     #[serde(flatten)]
     recording: Option<&'a RecordingSummary>,
-    /// `None` for a launch that failed.
+    /// Null for a launch that failed. With --no-record the fields of a recording are absent.
     app_start: Option<&'a LaunchReport>,
     /// Why Android did not start the app; `None` where it did.
     not_launched: Option<String>,

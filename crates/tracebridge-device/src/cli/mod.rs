@@ -16,11 +16,35 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+#[cfg(feature = "schema")]
+use schemars::{Schema, SchemaGenerator};
 use tracebridge_core::cli::tips::without_escapes;
 use tracebridge_core::cli::{ABOUT, Exit, exit, finish, recording_flags, units};
 
 use crate::android::use_android_root;
 use crate::atrace_command::{self, AtraceDirs};
+#[cfg(feature = "schema")]
+use crate::doctor::{CategoryReport, DoctorReport};
+#[cfg(feature = "schema")]
+use crate::record::saved_settings::RestoredSettings;
+#[cfg(feature = "schema")]
+use crate::trace_dat::recording_summary::RecordingSummary;
+
+/// A document that `--json` prints: the name of its schema, and how the schema is made.
+#[cfg(feature = "schema")]
+pub type JsonDocument = (&'static str, fn(SchemaGenerator) -> Schema);
+
+/// The documents that `--json` prints.
+#[cfg(feature = "schema")]
+pub fn json_documents() -> [JsonDocument; 5] {
+    [
+        ("record", SchemaGenerator::into_root_schema_for::<RecordingSummary>),
+        ("launch", SchemaGenerator::into_root_schema_for::<launch::LaunchSummary<'static>>),
+        ("doctor", SchemaGenerator::into_root_schema_for::<DoctorReport>),
+        ("list", SchemaGenerator::into_root_schema_for::<Vec<CategoryReport>>),
+        ("restore", SchemaGenerator::into_root_schema_for::<Vec<RestoredSettings>>),
+    ]
+}
 
 /// The command line of the program for the phone.
 #[derive(Parser)]

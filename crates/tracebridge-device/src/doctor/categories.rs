@@ -15,6 +15,7 @@ use crate::record::file_access::{RequiredAccess, inspect};
 
 /// A category, and which of its tags and events this device has.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct CategoryReport {
     /// The name on the command line.
     pub(crate) name: String,
@@ -182,6 +183,7 @@ pub(super) fn kernel_option(event: &str) -> Option<&'static str> {
 
 /// A part of what `why` tells, and whether recordings of this device have the events for it.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct CauseReport {
     /// The part, for people.
     pub(crate) told: &'static str,

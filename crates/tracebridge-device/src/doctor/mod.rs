@@ -22,6 +22,7 @@ pub(crate) use paths::{FilePurpose, PathReport};
 
 /// The report of what this device or host permits. Its JSON form is part of the command line's interface.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DoctorReport {
     pub(crate) identity: UserIdentity,
     pub(crate) machine: MachineInfo,
@@ -71,6 +72,7 @@ impl DoctorReport {
 
 /// The machine that this process runs on.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct MachineInfo {
     /// The kernel's release (`6.6.30-android15`).
     pub(crate) kernel: String,

@@ -12,6 +12,7 @@ use crate::record::is_option_on;
 
 /// How much a recording depends on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FilePurpose {
     /// Nothing can be recorded without the file.
@@ -113,6 +114,7 @@ const USED_FILES: &[UsedFile] = &[
 
 /// A file that a recording uses, and what this user may do with it.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PathReport {
     /// The path: relative to tracefs for a file of tracefs, otherwise absolute.
     pub(crate) path: String,

@@ -19,6 +19,7 @@ use crate::system::selinux_label;
 
 /// The access that this user has to one file.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct FileAccess {
     pub(crate) exists: bool,
     /// Whether SELinux hides the file's owner, mode and label from this user.
@@ -37,6 +38,7 @@ pub(crate) struct FileAccess {
 
 /// The obstacle to an access to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Obstacle {
     /// The kernel has no such file.

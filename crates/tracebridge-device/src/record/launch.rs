@@ -48,6 +48,7 @@ pub(crate) struct RecordedLaunch {
 
 /// The result of a launch that came to its end. Its JSON form is part of the command line's interface.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LaunchReport {
     /// The lines of `am start` that give times and the kind of start (`TotalTime: 512`).
     pub(crate) times: Vec<String>,
@@ -61,6 +62,7 @@ pub(crate) struct LaunchReport {
     pub(crate) sampler_refused: Option<String>,
     /// Why the tracer did not start, although the app did.
     #[serde(serialize_with = "as_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub(crate) tracer_refused: Option<ActivityError>,
 }
 
@@ -71,6 +73,7 @@ fn as_text<S: Serializer>(error: &Option<ActivityError>, serializer: S) -> Resul
 
 /// The file that the app's runtime writes the method trace to.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct MethodTraceFile {
     pub(crate) path: PathBuf,
     /// The file's length; 0 if the runtime has not written it.

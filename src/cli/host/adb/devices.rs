@@ -36,7 +36,10 @@ pub fn run(args: &DevicesArgs) -> anyhow::Result<Exit> {
             }
         }
         if args.json {
-            devices.iter().for_each(|device| say(format_args!("{}\n", device.json)));
+            for device in devices {
+                let json = serde_json::to_value(&device.json).unwrap_or_default();
+                say(format_args!("{json}\n"));
+            }
         } else {
             say(format_args!("{}", table.lines(&devices)));
         }
@@ -90,9 +93,8 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
+    use crate::desk::ListedJson;
 
     #[test]
     fn a_device_that_cannot_be_used_has_its_problem_beside_its_serial() {
@@ -100,7 +102,7 @@ mod tests {
             serial: serial.to_owned(),
             details,
             warning: None,
-            json: Value::Null,
+            json: ListedJson::default(),
         };
         let details = ["Pixel 3a", "15", "arm64-v8a", "su -c", "yes"].map(str::to_owned);
         let problem = "unauthorized: unlock the device, a long text that widens no column".to_owned();
@@ -123,7 +125,7 @@ mod tests {
                 serial: serial.to_owned(),
                 details: DeviceDetails::Usable(details),
                 warning: None,
-                json: Value::Null,
+                json: ListedJson::default(),
             }
         };
         let mut table = Table::default();

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use serde_json::{Value, json};
 
 use crate::cli::Exit;
 use crate::cli::exit::{UsageError, message};
 use crate::cli::host::{browser, interrupt};
 use crate::console::{complain, say};
-use crate::desk::{Completeness, DeskError, DeviceOutcome, DeviceResult, OutputServer};
+use crate::desk::{
+    Completeness, DeskError, DeviceJson, DeviceLine, DeviceOutcome, DeviceResult, OutputServer,
+};
 
 /// The results of a command on devices, or why there are none.
 type Results = Result<Vec<DeviceResult>, DeskError>;
@@ -28,8 +29,10 @@ pub(super) fn print_and_open(results: Results, as_json: bool, opens: bool) -> an
 
 /// The output of a recording or launch, or that of the first of several launches.
 fn first_output(outcome: &DeviceOutcome) -> Option<PathBuf> {
-    let json = &outcome.json;
-    json["output"].as_str().or(json["runs"][0]["output"].as_str()).map(PathBuf::from)
+    let first_run = outcome.json.runs.iter().flatten().next();
+    let delivered =
+        [Some(&outcome.json), first_run].into_iter().flatten().find_map(|json| json.delivered.as_ref());
+    delivered.map(|delivered| PathBuf::from(&delivered.output))
 }
 
 /// Opens an output in the browser: a page as it is, any other in the Perfetto UI, which fetches it from this
@@ -59,13 +62,13 @@ pub(super) fn print(results: Results, as_json: bool) -> anyhow::Result<Exit> {
                 let text = message(&error.into());
                 complain(format_args!("tracebridge: {}", with_serial(&serial, &text)));
                 if as_json {
-                    print_object(json!({ "error": text }), &serial);
+                    print_object(DeviceJson { error: Some(text), ..DeviceJson::default() }, &serial)?;
                 }
             }
             Ok(outcome) => {
                 exits.push(exit(outcome.completeness));
                 if as_json {
-                    print_object(outcome.json, &serial);
+                    print_object(outcome.json, &serial)?;
                 } else {
                     let head = if is_alone { String::new() } else { format!("{serial}: ") };
                     say(format_args!("{head}{}", outcome.text));
@@ -77,11 +80,9 @@ pub(super) fn print(results: Results, as_json: bool) -> anyhow::Result<Exit> {
 }
 
 /// Prints an object on a line of its own, with the device's serial in it.
-fn print_object(mut object: Value, serial: &str) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert("serial".to_owned(), serial.into());
-    }
-    say(format_args!("{object}\n"));
+fn print_object(fields: DeviceJson, serial: &str) -> serde_json::Result<()> {
+    say(format_args!("{}\n", serde_json::to_value(DeviceLine { serial, fields })?));
+    Ok(())
 }
 
 /// The error of a command on devices, as one of the command line where the command line is wrong.

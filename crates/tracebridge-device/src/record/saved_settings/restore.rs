@@ -18,6 +18,7 @@ use crate::markers::TRACEFS_PLACES;
 /// The result of [`restore_all`] for one file of saved settings. Its JSON form is part of the command line's
 /// interface.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RestoredSettings {
     /// The file.
     pub(crate) record: PathBuf,
@@ -43,6 +44,7 @@ impl RestoredSettings {
 
 /// The state of the recorder that a file of saved settings belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SettingsFileState {
     /// The recorder is running.
@@ -59,6 +61,7 @@ pub(crate) enum SettingsFileState {
 
 /// A description of one file of saved settings. Its JSON form is part of the command line's interface.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SettingsFileReport {
     pub(crate) path: PathBuf,
     /// The recorder's process id; 0 if it is unknown.
@@ -74,6 +77,7 @@ pub(crate) struct SettingsFileReport {
 
 /// A capture that is not finished.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct UnfinishedCapture {
     pub(crate) path: PathBuf,
     /// The bytes that the file occupies on the disk. The file's length would count its holes too.
