@@ -18,7 +18,8 @@ const CAUSES: [&str; 7] = [
     "interpreted",
 ];
 
-/// The path of causes that takes most of the span. Waiting for the collection of another thread is a collection, too.
+/// The path of causes that takes most of the span. Waiting for the collection of another thread is a
+/// collection, too.
 fn largest_path(span: &Value) -> Vec<String> {
     let mut times: BTreeMap<Vec<String>, u64> = BTreeMap::new();
     for part in span["causes"].as_array().unwrap() {
@@ -30,7 +31,7 @@ fn largest_path(span: &Value) -> Vec<String> {
     times.into_iter().max_by_key(|(_, ns)| *ns).unwrap().0
 }
 
-/// What is wrong with the explanation of one run; `None` if all is right.
+/// The fault in the explanation of one run; `None` if all is right.
 fn fault(cause: &str, planted: &Value, span: &Value) -> Option<String> {
     let path: Vec<&str> = planted["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let printed = span.to_string();

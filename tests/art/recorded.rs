@@ -1,10 +1,12 @@
-//! Recordings of this machine's kernel while the runtime runs a program, whose markers go into the same trace buffer.
+//! Recordings of this machine's kernel while the runtime runs a program, whose markers go into the same
+//! trace buffer.
 
 use std::path::{Path, PathBuf};
 
 use support::{Command, remove_instance_at_end, run_id, skip, tracebridge};
 
-/// The directory of trace instances. Mounts tracefs where it is not; `None`, with a message, where there is none.
+/// The directory of trace instances. Mounts tracefs where it is not; `None`, with a message, where there is
+/// none.
 fn instances() -> Option<PathBuf> {
     let root = Path::new("/sys/kernel/tracing");
     if !root.join("instances").exists() {
@@ -18,8 +20,8 @@ fn instances() -> Option<PathBuf> {
     None
 }
 
-/// Records the command into `recording`, in an instance `name` and with this kernel clock, and returns what the
-/// command printed. `None` where nothing can be recorded.
+/// Records the command into `recording`, in an instance `name` and with this kernel clock. Returns the output
+/// of the command; `None` where nothing can be recorded.
 pub fn recorded(name: &str, clock: &str, command: &[String], recording: &Path) -> Option<String> {
     let name = format!("{}-{name}", run_id());
     let instance = instances()?.join(&name);

@@ -74,7 +74,8 @@ impl Runtime {
         words.into_iter().map(str::to_owned).collect()
     }
 
-    /// The words of a command that runs the program `Calls`, which takes `seed`, and has `writer` write to `trace`.
+    /// The words of a command that runs the program `Calls`, which takes `seed`, and has `writer` write to
+    /// `trace`.
     pub fn command(&self, writer: Writer, seed: u64, trace: &Path) -> Vec<String> {
         let trace = path(trace);
         let mut words = vec![path(&self.launcher).to_owned(), format!("-Xprofile:{}clock", writer.clock)];

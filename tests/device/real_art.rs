@@ -37,8 +37,8 @@ impl Drop for Runtime<'_> {
     }
 }
 
-/// Asserts that `merge` puts the calls of the runtime's trace beside the recording, where they belong: the clocks
-/// of a device that was never suspended agree.
+/// Asserts that `merge` puts the calls of the runtime's trace beside the recording, where they belong: the
+/// clocks of a device that was never suspended agree.
 fn assert_merged(dat: &PathBuf, trace: &PathBuf) {
     let merged = json(&["merge", "--json", "-o"], &[&dat.with_extension("pftrace"), dat, trace]);
     let calls = merged["outcome"]["methods"].as_u64().unwrap_or(0);

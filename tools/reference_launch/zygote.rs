@@ -73,8 +73,8 @@ impl Zygote {
         });
     }
 
-    /// Writes how long the launch took, ms, into the file OUTPUT.drawn, if it is there: `am start -W` makes it,
-    /// waits for the time, and removes it.
+    /// Writes how long the launch took, ms, into the file OUTPUT.drawn, if it is there: `am start -W` makes
+    /// the file, waits for the time, and removes the file.
     pub fn report_launch(args: &Args, total_ms: u64) -> io::Result<()> {
         match OpenOptions::new().write(true).open(args.output.with_extension("drawn")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -193,8 +193,8 @@ fn non_ascii_names(declared: &Declarations<'_>) -> u64 {
 /// ART leaves some tens of methods out of the list of every longer trace. Where a list has fewer methods than
 /// this for each one that it lacks, the list is damaged.
 const MIN_LISTED_PER_UNLISTED: u64 = 20;
-/// The same for threads. A thread that ends just before the trace does may be missing: `join` returns before the
-/// runtime notes the thread's name. The runtime's own threads are always listed.
+/// The same for threads. A thread that ends just before the trace does may be missing: `join` returns before
+/// the runtime notes the thread's name. The runtime's own threads are always listed.
 const MIN_LISTED_THREADS_PER_UNLISTED: u64 = 3;
 
 /// Compares the keys with the counts, and adds damage and irregularities to the report.
