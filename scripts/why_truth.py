@@ -2,7 +2,9 @@
 
 import argparse
 import json
+import os
 import random
+import re
 import shlex
 import statistics
 import subprocess
@@ -24,6 +26,10 @@ CAUSES = [
     "server", "server_busy", "hogs", "quota", "inversion", "inversion_of_three", "reclaim", "interrupts",
     "sleep_and_disk", "lock_and_work",
 ]
+# Causes that a program on a real Android runtime plants (tools/art/causes).
+ART_CAUSES = [
+    "monitor", "pool_queue", "stopped", "own_collection", "awaited_collection", "verification", "interpreted",
+]
 # Where groups with a quota are made; they stay until the recording has ended.
 CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
 
@@ -38,6 +44,15 @@ class ThisMachine:
         """The command at real-time priority."""
         return ["chrt", "-f", "1", *command]
 
+    def planting(self, cause: str, millis: float, without: bool) -> list[str]:
+        """The command that plants a cause, or does the same work without it."""
+        command = [self.planter, cause, f"{millis:.1f}", "--dir", str(self.work)]
+        return command + (["--without", "yes"] if without else [])
+
+    def recording(self) -> list[str]:
+        """The command that records the command behind it."""
+        return [self.tool, "wrap", *CATEGORIES, *EVENTS, "-b", "16384"]
+
     def record(self, command: list[str], capture: Path) -> str:
         """Runs a command of the recorder, which ends with `-o`'s file, and returns what the planter printed."""
         capture.unlink(missing_ok=True)
@@ -47,6 +62,22 @@ class ThisMachine:
             for group in CPU_GROUPS.glob("planted-*"):
                 group.rmdir()
         return said.stdout.decode()
+
+
+class RealRuntime(ThisMachine):
+    """Records a Java program on the runtime that scripts/art has made, in a trace instance that its markers go to."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        super().__init__(arguments)
+        self.launcher = str(arguments.art / "art")
+        self.instance = f"why-truth-{os.getpid()}"
+        os.environ["ART_TRACE_MARKER"] = f"/sys/kernel/tracing/instances/{self.instance}/trace_marker"
+
+    def planting(self, cause: str, millis: float, without: bool) -> list[str]:
+        return [self.launcher, "-Xmx256m", self.planter, "Causes", cause, f"{millis:.1f}", "/dev/shm"]
+
+    def recording(self) -> list[str]:
+        return [*super().recording(), "--instance", self.instance, "--state-dir", str(self.work)]
 
 
 class Device(ThisMachine):
@@ -80,13 +111,11 @@ def run_one(
     """Records one planted cause, or the same work without it. Returns what was planted, and the span that `why`
     explains."""
     capture = arguments.work / "planted.dat"
-    command = [place.planter, cause, f"{millis:.1f}", "--dir", str(place.work)]
-    command += ["--without", "yes"] if without else []
+    command = place.planting(cause, millis, without)
     if cause not in SHARING:
         command = place.before_others(command)
     output = str(place.work / capture.name)
-    record = [place.tool, "wrap", *CATEGORIES, *EVENTS, "-b", "16384", "-o", output, "--", *command]
-    said = place.record(record, capture)
+    said = place.record([*place.recording(), "-o", output, "--", *command], capture)
     why = [str(arguments.tool), "why", str(capture), "--slice", "planted", "--json"]
     out = subprocess.run(why, stdout=subprocess.PIPE, check=True)
     return json.loads(said), json.loads(out.stdout)["spans"][0]
@@ -156,16 +185,21 @@ def main() -> int:
     parser.add_argument("--planter", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--device", metavar="SERIAL")
+    parser.add_argument("--art", type=Path, metavar="DIRECTORY")
     parser.add_argument("-n", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--causes", nargs="*", default=CAUSES)
+    parser.add_argument("--causes", nargs="*")
     arguments = parser.parse_args()
-    place = Device(arguments) if arguments.device else ThisMachine(arguments)
+    arguments.causes = arguments.causes or (ART_CAUSES if arguments.art else CAUSES)
+    kind = Device if arguments.device else RealRuntime if arguments.art else ThisMachine
+    place = kind(arguments)
     if arguments.agent:
         return ask_as_an_assistant(place, arguments)
     draw = random.Random(arguments.seed)
     found = defaultdict(Counter)
     right, near = Counter(), Counter()
+    # Of each cause: the runs whose explanation names all that it should.
+    named = Counter()
     foreign, unexplained = [], []
     # Of each run of a cause: the size that was found, and the planted one, ns.
     totals = defaultdict(list)
@@ -181,7 +215,10 @@ def main() -> int:
                 without = run_one(place, arguments, cause, millis, without=True)[1]["duration_ns"]
             times = Counter()
             for part in span["causes"]:
-                times[" > ".join(hop["cause"] for hop in part["path"])] += part["ns"]
+                path = " > ".join(hop["cause"] for hop in part["path"])
+                # Waiting for the collection of another thread is a collection, too.
+                times[re.sub("gc( > gc)+", "gc", path)] += part["ns"]
+            named[cause] += all(text in json.dumps(span) for text in planted.get("named", []))
             if sum(times.values()) != span["duration_ns"]:
                 print(f"{cause}: the causes do not add up to the span", file=sys.stderr)
                 return 1
@@ -226,6 +263,8 @@ def main() -> int:
         counts = f"{right[cause]} of {arguments.n} | {near[cause]} of {arguments.n}"
         print(f"| {cause} | {all_found} | {counts} | {share} |")
     runs = arguments.n * len(arguments.causes)
+    if arguments.art:
+        print("\nall is named that should be: " + ", ".join(f"{cause} {named[cause]}" for cause in arguments.causes))
     print(f"\nlargest cause right: {sum(right.values())} of {runs}; size near: {sum(near.values())} of {runs}")
     print(f"unexplained or not recorded, median run: {100 * statistics.median(unexplained):.2f} %")
     if foreign:

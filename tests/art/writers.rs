@@ -6,15 +6,19 @@ use support::{Command, has_program, skip, tempdir, tracebridge};
 
 use crate::runtime::{Kind, WRITERS, runtime};
 
-/// Programs for each writer, which differ in what they do, in how often and in how many threads.
-const SEEDS: [u64; 2] = [1, 7];
+/// Seeds of the programs for each writer, which differ in what they do, in how often and in how many threads:
+/// two, or as many as TRACEBRIDGE_ART_PROGRAMS says.
+fn seeds() -> Vec<u64> {
+    let count = std::env::var("TRACEBRIDGE_ART_PROGRAMS").map_or(2, |count| count.parse().unwrap());
+    (0..count).map(|number| 1 + number * 6).collect()
+}
 
 #[test]
 fn counts_of_calls_are_the_programs_own() {
     let Some(art) = runtime() else { return };
     let dir = tempdir();
     let tracing = WRITERS.into_iter().filter(|writer| writer.kind != Kind::Samples);
-    for (writer, seed) in tracing.flat_map(|writer| SEEDS.map(|seed| (writer, seed))) {
+    for (writer, seed) in tracing.flat_map(|writer| seeds().into_iter().map(move |seed| (writer, seed))) {
         let trace = dir.path().join("calls.trace");
         let words = art.command(writer, seed, &trace);
         let fibs: u64 =
@@ -42,7 +46,7 @@ fn dmtracedump_prints_what_debians_does() {
     let dir = tempdir();
     // The old tool refuses streaming files.
     let files = WRITERS.into_iter().filter(|writer| writer.kind != Kind::Stream);
-    for (writer, seed) in files.flat_map(|writer| SEEDS.map(|seed| (writer, seed))) {
+    for (writer, seed) in files.flat_map(|writer| seeds().into_iter().map(move |seed| (writer, seed))) {
         let trace = dir.path().join("calls.trace");
         let words = art.command(writer, seed, &trace);
         Command::new(&words[0]).args(&words[1..]).run().exited(0);

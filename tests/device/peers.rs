@@ -114,6 +114,18 @@ fn without_empty_facts(path: &Path) -> PathBuf {
     changed
 }
 
+/// Asserts that the samples of a recording are those that simpleperf of this machine prints of it.
+pub fn assert_samples_as_reported(host: &Path, recording: &Path, what: &str) {
+    let words = ["report-sample", "--show-callchain", "--remove-gaps", "0", "-i"];
+    let text = Command::new(host).args(words).arg(without_empty_facts(recording)).run().exited(0);
+    let mut want = printed_samples(&text);
+    comparable(&mut want);
+    let (found, _) = read(recording);
+    let different = found.iter().zip(&want).find(|(found, want)| found != want);
+    assert_eq!((found.len(), different), (want.len(), None), "{what}");
+    assert!(!found.is_empty(), "{what}");
+}
+
 #[test]
 fn recordings_of_the_real_simpleperf_equal_its_own_report() {
     let Some(device) = Device::attached_in_full_run() else { return };
@@ -138,14 +150,7 @@ fn recordings_of_the_real_simpleperf_equal_its_own_report() {
         ));
         let path = dir.path().join(format!("{number}.data"));
         device.pull(&format!("{DIR}/p.data"), &path);
-        let words = ["report-sample", "--show-callchain", "--remove-gaps", "0", "-i"];
-        let text = Command::new(&host).args(words).arg(without_empty_facts(&path)).run().exited(0);
-        let mut want = printed_samples(&text);
-        comparable(&mut want);
-        let (found, _) = read(&path);
-        let different = found.iter().zip(&want).find(|(found, want)| found != want);
-        assert_eq!((found.len(), different), (want.len(), None), "{options}");
-        assert!(!found.is_empty(), "{options}");
+        assert_samples_as_reported(&host, &path, options);
     }
     device.run(&format!("cd {DIR} && rm -f simpleperf p.data p.log"));
 }

@@ -1,6 +1,6 @@
 //! An app on a real Android runtime: a zygote that runs before the launch, as on a phone, and forks the app.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -51,7 +51,7 @@ impl Zygote {
             to_zygote,
             "package={} classes=com.example.feed apk={} settings={} frames={} numbered={} more_calls={} trace={trace}",
             args.package,
-            self.art.join("app.jar").display(),
+            self.art.join("app.apk").display(),
             settings(args).display(),
             args.frames,
             args.release == Release::Android12,
@@ -73,15 +73,18 @@ impl Zygote {
         });
     }
 
-    /// Writes how long the launch took, ms, into the file OUTPUT.drawn: `am start -W` waits for it.
+    /// Writes how long the launch took, ms, into the file OUTPUT.drawn, if it is there: `am start -W` makes
+    /// the file, waits for the time, and removes the file.
     pub fn report_launch(args: &Args, total_ms: u64) -> io::Result<()> {
-        fs::write(args.output.with_extension("drawn"), total_ms.to_string())
+        match OpenOptions::new().write(true).open(args.output.with_extension("drawn")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            drawn => drawn?.write_all(total_ms.to_string().as_bytes()),
+        }
     }
 
     /// Removes what was written beside the method trace. Where that was moved meanwhile, all of it is gone.
     pub fn clean_up(args: &Args) {
         let _ = fs::remove_file(settings(args));
-        let _ = fs::remove_file(args.output.with_extension("drawn"));
     }
 }
 

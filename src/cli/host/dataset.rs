@@ -146,7 +146,7 @@ fn p_values() -> anyhow::Result<Exit> {
     let mut out = io::stdout().lock();
     for line in io::stdin().lines() {
         let [old, new]: [Vec<u64>; 2] = serde_json::from_str(&line?).context("standard input")?;
-        writeln!(out, "{}", json!(RankTest::p_value(&old, &new)))?;
+        writeln!(out, "{}", serde_json::to_string(&RankTest::p_value(&old, &new))?)?;
     }
     Ok(Exit::Complete)
 }

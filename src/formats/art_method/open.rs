@@ -193,6 +193,9 @@ fn non_ascii_names(declared: &Declarations<'_>) -> u64 {
 /// ART leaves some tens of methods out of the list of every longer trace. Where a list has fewer methods than
 /// this for each one that it lacks, the list is damaged.
 const MIN_LISTED_PER_UNLISTED: u64 = 20;
+/// The same for threads. A thread that ends just before the trace does may be missing: `join` returns before
+/// the runtime notes the thread's name. The runtime's own threads are always listed.
+const MIN_LISTED_THREADS_PER_UNLISTED: u64 = 3;
 
 /// Compares the keys with the counts, and adds damage and irregularities to the report.
 fn check_promises(
@@ -232,11 +235,9 @@ fn check_promises(
     {
         declared.damage(end, "no methods are declared behind the records: the file is cut");
     }
-    let most_threads = match header.version {
-        // These writers never declare the thread that shuts the runtime down.
-        4 | 5 => (counts.declared_threads / MIN_LISTED_PER_UNLISTED).max(1),
-        _ => counts.declared_threads / MIN_LISTED_PER_UNLISTED,
-    };
+    // Writers of versions 4 and 5 never declare the thread that shuts the runtime down.
+    let never_declared = u64::from(matches!(header.version, 4 | 5));
+    let most_threads = (counts.declared_threads / MIN_LISTED_THREADS_PER_UNLISTED).max(never_declared);
     let undeclared_threads = match opened.tracer {
         // It never declares threads.
         Tracer::LongRunning => 0,

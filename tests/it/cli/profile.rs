@@ -161,6 +161,11 @@ fn anomalies_in_a_trace_are_counted_and_only_missing_records_change_the_exit_sta
         edit(&mut trace);
         trace.to_bytes()
     };
+    // ART leaves out a thread that ends just before the trace does, and lists its own ones.
+    let without_ended_thread = |t: &mut ArtTrace| {
+        t.threads[1].0 = 50;
+        t.threads.push((51, "HeapTaskDaemon".into()));
+    };
     let mut latin1 = plain.to_bytes();
     let at = latin1.windows(2).position(|w| w == "ö".as_bytes()).unwrap();
     latin1[at] = 0xf6;
@@ -172,6 +177,7 @@ fn anomalies_in_a_trace_are_counted_and_only_missing_records_change_the_exit_sta
         (0, edited(&|t| t.records[7].method = 0), "1 calls have no exit of their own"),
         (0, edited(&|t| t.records[5].wall_us = 290), "1 records step back in time"),
         (3, edited(&|t| t.threads.truncate(1)), "1 threads in records are in no list"),
+        (0, edited(&without_ended_thread), "1 threads are in no list"),
         (3, text("0x8\ta.b.Net", "0x80\ta.b.Net"), "1 methods in records are in no list"),
         (0, edited(&|t| t.threads.push((1, "again".into()))), "1 thread ids are listed more than once"),
         (0, text("\n", "\r\n"), "lines of text end in CR LF"),

@@ -8,6 +8,7 @@ import android.view.Choreographer;
 import com.android.internal.os.ZygoteInit;
 import dalvik.system.PathClassLoader;
 import dalvik.system.VMDebug;
+import java.io.FileInputStream;
 import java.io.IOException;
 
 /**
@@ -23,6 +24,8 @@ public final class ActivityThread {
     private Activity activity;
     private Choreographer choreographer;
     private boolean isProfiling;
+    /** Stays open, as that of Android's resources does: simpleperf knows the process of an app by it. */
+    private FileInputStream apk;
 
     private ActivityThread() {}
 
@@ -42,6 +45,7 @@ public final class ActivityThread {
         Trace.beginSection("ActivityThreadMain");
         Looper.prepareMainLooper();
         ActivityThread thread = new ActivityThread();
+        thread.apk = new FileInputStream(option("apk"));
         ZygoteInit.say("attach");
         String answer = ZygoteInit.readLine();
         if (!"bind".equals(answer)) throw new IllegalStateException("system_server says " + answer);
