@@ -134,7 +134,6 @@ mod tests {
         }
         for (line, tips) in [
             ("convert -Y x.dat", 0),
-            ("dump --open", 0),
             ("launch --root com.a", 1),
             ("adb -s S1 devices", 0),
         ] {
