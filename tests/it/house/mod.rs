@@ -62,7 +62,8 @@ const CRATES: &[Crate] = &[
     Crate {
         dir: "crates/tracebridge-core/src",
         floors: &[
-            &["clock", "console", "ids", "ignored_signals", "output_file", "text"],
+            &["clock", "console", "ids", "ignored_signals", "system_calls", "text"],
+            &["child", "output_file"],
             &["android", "ftrace"],
             &["categories", "trace_dat"],
             &["cli"],
