@@ -19,6 +19,7 @@ pub mod cli;
 mod dataset;
 mod desk;
 pub mod export;
+mod file_access;
 pub mod formats;
 mod gate;
 mod http;
@@ -37,7 +38,7 @@ mod varint;
 mod why;
 mod workers;
 
-use tracebridge_core::{android, categories, console, output_file, text, trace_dat};
+use tracebridge_core::{android, categories, child, console, output_file, text, trace_dat};
 pub use tracebridge_core::{clock, ftrace, ids};
 pub use tracebridge_markers as markers;
 

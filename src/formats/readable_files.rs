@@ -1,7 +1,7 @@
 //! The files of a directory that some reader reads, told by their first bytes alone: a glance for somebody
 //! who has named no file.
 
-use std::fs::{self, File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Instant, SystemTime};
@@ -9,6 +9,7 @@ use std::time::{Instant, SystemTime};
 use super::format_id::FormatId;
 use super::input::DETECTION_BYTES;
 use super::input_format::identify_bytes;
+use crate::file_access;
 
 /// The most files whose first bytes are read.
 const MAX_FILES: usize = 500;
@@ -32,13 +33,15 @@ pub struct ReadableFile {
 /// The system's error where the directory cannot be read.
 pub fn readable_files(dir: &Path, deadline: Instant) -> io::Result<Vec<ReadableFile>> {
     let mut candidates: Vec<(SystemTime, String)> = Vec::new();
-    for entry in fs::read_dir(dir)?.take(MAX_ENTRIES).map_while(Result::ok) {
+    for entry in file_access::entries(dir)?.take(MAX_ENTRIES).map_while(Result::ok) {
         if Instant::now() > deadline {
             break;
         }
-        let Ok(name) = entry.file_name().into_string() else { continue };
+        let Some(name) = entry.file_name().and_then(|name| name.to_str()).map(str::to_owned) else {
+            continue;
+        };
         // A FIFO would wait for its writer.
-        let known = fs::metadata(entry.path()).ok().filter(Metadata::is_file);
+        let known = file_access::metadata(&entry).ok().filter(Metadata::is_file);
         let Some(known) = known.filter(|known| known.len() > 0 && !name.starts_with('.')) else { continue };
         candidates.push((known.modified().unwrap_or(SystemTime::UNIX_EPOCH), name));
     }
@@ -51,7 +54,7 @@ pub fn readable_files(dir: &Path, deadline: Instant) -> io::Result<Vec<ReadableF
             break;
         }
         first_bytes.clear();
-        let Ok(file) = File::open(dir.join(&name)) else { continue };
+        let Ok(file) = file_access::open(&dir.join(&name)) else { continue };
         if file.take(DETECTION_BYTES as u64).read_to_end(&mut first_bytes).is_err() {
             continue;
         }
@@ -64,6 +67,7 @@ pub fn readable_files(dir: &Path, deadline: Instant) -> io::Result<Vec<ReadableF
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
     use std::time::Duration;
 
     use super::*;

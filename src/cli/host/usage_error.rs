@@ -10,6 +10,7 @@ use super::command_line;
 use crate::cli::tips::without_escapes;
 use crate::console::complain;
 use crate::desk::host_command;
+use crate::file_access;
 use crate::formats::input::Input;
 use crate::formats::{self, FormatId};
 
@@ -38,17 +39,17 @@ pub fn print_usage_error(error: clap::Error) {
 
 /// Whether a word is the name of a file, or looks like one.
 fn is_path(word: &str) -> bool {
-    Path::new(word).exists() || word.contains(['/', '.', '\\'])
+    file_access::exists(Path::new(word)) || word.contains(['/', '.', '\\'])
 }
 
 /// Says which commands read a file, where its name stands in a command's place (`tracebridge app.trace`).
 fn suggest_commands(word: &str) {
     let path = Path::new(word);
-    if !path.exists() {
+    if !file_access::exists(path) {
         return complain(format_args!("tracebridge: {word}: is no command, and no such file is here"));
     }
     // What is read from a pipe would be missing later.
-    let input = path.is_file().then(|| Input::open(path).ok()).flatten();
+    let input = file_access::is_file(path).then(|| Input::open(path).ok()).flatten();
     let commands = match input.map(|input| formats::identify(&input)) {
         Some(Ok(FormatId::MethodTrace)) => {
             ["open FILE", "info FILE", "profile FILE", "convert FILE -o OUT.pftrace"].as_slice()
@@ -74,7 +75,7 @@ fn with_true_tips(mut error: clap::Error, program: &Command, words: &[String]) -
     let similar = context(ContextKind::SuggestedArg);
     match (error.kind(), context(ContextKind::InvalidArg), context(ContextKind::InvalidSubcommand)) {
         (ErrorKind::UnknownArgument, Some(word), _)
-            if word.starts_with('-') && !Path::new(&word).exists() =>
+            if word.starts_with('-') && !file_access::exists(Path::new(&word)) =>
         {
             error = without_escapes(error);
             let mut tips = match error.remove(ContextKind::Suggested) {

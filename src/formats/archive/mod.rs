@@ -23,7 +23,7 @@ use super::input_format::identify_bytes;
 use super::unpack_budget::{UnpackBudget, UnpackLimit, is_over_limit};
 
 pub(super) use members::ZIP_MAGIC;
-pub use members::{ArchiveError, MEMBER_SEPARATOR, ManifestError, Members, is_zip};
+pub use members::{ArchiveError, ManifestError, Members, is_zip};
 
 /// So many archives inside each other are opened.
 const MAX_NESTED: usize = 3;

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
 use super::dump::MethodDump;
+use crate::child::{self, ChildKind};
 use crate::profile::count::tree::ROOT;
 use crate::profile::error::DrawError;
 
@@ -95,7 +96,7 @@ fn draw_within(limit: Duration, graph: &str, picture: Picture, out: &mut dyn Wri
         Picture::Png => "-Tpng",
         Picture::Svg => "-Tsvg",
     };
-    let mut command = Command::new("dot");
+    let mut command = child::command("dot", ChildKind::Worker);
     command.arg(format).stdin(Stdio::piped()).stdout(Stdio::piped());
     let (id, stdin, stdout) = {
         // No process is started that `end_all` does not see.

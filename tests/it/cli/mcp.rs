@@ -16,19 +16,19 @@ use super::gate::{text_of_frames, write_launch};
 const USUAL_BYTES: usize = 4_000;
 
 /// A server with one client.
-struct Session {
-    server: Child,
+pub struct Session {
+    pub server: Child,
     lines: Receiver<String>,
     last_id: u64,
 }
 
 impl Session {
     /// Starts a server in `dir`, and agrees with it on a version of the protocol.
-    fn start(dir: &Path, args: &[&str]) -> Session {
+    pub fn start(dir: &Path, args: &[&str]) -> Session {
         Session::start_with(tracebridge(), dir, args)
     }
 
-    fn start_with(mut command: Command, dir: &Path, args: &[&str]) -> Session {
+    pub fn start_with(mut command: Command, dir: &Path, args: &[&str]) -> Session {
         command.arg("mcp").args(args).current_dir(dir);
         let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdout = server.stdout.take().unwrap();
@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// Sends a request, and returns its number.
-    fn send(&mut self, method: &str, params: Value) -> u64 {
+    pub fn send(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// The next message that `fits`.
-    fn receive(&self, fits: impl Fn(&Value) -> bool) -> Value {
+    pub fn receive(&self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = self.lines.recv_timeout(WAIT_LIMIT).expect("the server answers");
             let message: Value = serde_json::from_str(&line).unwrap();
@@ -82,7 +82,7 @@ impl Session {
     }
 
     /// Calls a tool. Returns its answer, or the message of its error.
-    fn call(&mut self, name: &str, arguments: Value) -> Result<Value, String> {
+    pub fn call(&mut self, name: &str, arguments: Value) -> Result<Value, String> {
         let said = self.request("tools/call", json!({ "name": name, "arguments": arguments }));
         let result = &said["result"];
         let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{said}"));
@@ -96,7 +96,7 @@ impl Session {
         Ok(value)
     }
 
-    fn answer(&mut self, name: &str, arguments: Value) -> Value {
+    pub fn answer(&mut self, name: &str, arguments: Value) -> Value {
         self.call(name, arguments.clone()).unwrap_or_else(|error| panic!("{name} {arguments}: {error}"))
     }
 

@@ -2,6 +2,7 @@
 //! on floors, imports downward only, no circle of files, names, statements and comments in one form, and
 //! pages whose links lead somewhere.
 
+mod borders;
 mod code;
 mod desks;
 mod hermetic;
@@ -32,7 +33,7 @@ const CRATES: &[Crate] = &[
     Crate {
         dir: "src",
         floors: &[
-            &["http", "markup", "progress", "statistics", "varint", "workers"],
+            &["file_access", "http", "markup", "progress", "statistics", "varint", "workers"],
             &["adb", "art"],
             &["tables"],
             &["formats"],
