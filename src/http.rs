@@ -1,7 +1,10 @@
 //! The request that a browser makes of a server of this program, which listens on this machine alone.
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::io::{self, BufRead, Read};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The longest head of a request that is read, bytes.
@@ -84,6 +87,90 @@ impl HttpRequest {
 /// The names by which this machine calls its own port.
 fn own_names(port: u16) -> [String; 2] {
     [format!("127.0.0.1:{port}"), format!("localhost:{port}")]
+}
+
+/// A random number of 128 bits in an address, without which a server answers nothing.
+#[derive(Debug)]
+pub struct SecretNumber(String);
+
+impl SecretNumber {
+    /// A new number.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn new() -> io::Result<SecretNumber> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        Ok(SecretNumber(data_encoding::HEXLOWER.encode(&random)))
+    }
+
+    /// Whether a text is the number. The time that this takes tells nothing of where they differ.
+    pub fn is(&self, given: &str) -> bool {
+        let bytes = given.bytes().zip(self.0.bytes());
+        given.len() == self.0.len() && bytes.fold(0, |all, (a, b)| all | (a ^ b)) == 0
+    }
+}
+
+impl fmt::Display for SecretNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// So many connections may be open that have made no request.
+const MAX_PENDING: usize = 16;
+
+/// Connections that have not shown the secret number yet. Any user of the machine can make some. Where there
+/// are too many, the oldest is closed: nobody who says nothing keeps a browser away.
+#[derive(Debug, Default)]
+pub struct PendingConnections(Mutex<PendingList>);
+
+#[derive(Debug, Default)]
+struct PendingList {
+    last: u64,
+    connections: VecDeque<(u64, TcpStream)>,
+}
+
+/// The place of one connection, until this is dropped.
+#[derive(Debug)]
+pub struct PendingPlace<'a> {
+    all: &'a PendingConnections,
+    number: u64,
+}
+
+impl PendingConnections {
+    fn lock(&self) -> MutexGuard<'_, PendingList> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a connection a place.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn add(&self, stream: &TcpStream) -> io::Result<PendingPlace<'_>> {
+        let stream = stream.try_clone()?;
+        let mut list = self.lock();
+        if list.connections.len() >= MAX_PENDING
+            && let Some((_, oldest)) = list.connections.pop_front()
+        {
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        list.last += 1;
+        let number = list.last;
+        list.connections.push_back((number, stream));
+        Ok(PendingPlace { all: self, number })
+    }
+
+    /// Closes all connections that have a place.
+    pub fn close_all(&self) {
+        self.lock().connections.iter().for_each(|(_, stream)| drop(stream.shutdown(Shutdown::Both)));
+    }
+}
+
+impl Drop for PendingPlace<'_> {
+    fn drop(&mut self) {
+        self.all.lock().connections.retain(|(number, _)| *number != self.number);
+    }
 }
 
 /// A connection that is read until a moment, however little comes at a time.

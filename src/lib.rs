@@ -22,6 +22,7 @@ pub mod cli;
 mod dataset;
 mod desk;
 pub mod export;
+mod file_access;
 pub mod formats;
 mod gate;
 mod http;
@@ -41,7 +42,7 @@ mod varint;
 mod why;
 mod workers;
 
-use tracebridge_core::{android, categories, console, depth, output_file, text, trace_dat};
+use tracebridge_core::{android, categories, child, console, depth, output_file, text, trace_dat};
 pub use tracebridge_core::{clock, ftrace, ids};
 pub use tracebridge_markers as markers;
 

@@ -5,12 +5,13 @@ use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::attached::AttachedDevice;
 use super::connection::Connection;
 use super::error::AdbError;
+use crate::child::{self, ChildKind};
 
 /// adb's own port.
 const DEFAULT_PORT: u16 = 5037;
@@ -235,7 +236,7 @@ fn programs() -> Vec<PathBuf> {
 
 /// Whether the program exists and runs.
 fn runs(program: &Path) -> bool {
-    let mut version = Command::new(program);
+    let mut version = child::command(program, ChildKind::Worker);
     version.arg("version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     version.status().is_ok_and(|status| status.success())
 }
@@ -253,7 +254,7 @@ enum StartError {
 
 /// Has `adb` start a server.
 fn start(adb: &Path, port: u16) -> Result<(), StartError> {
-    let mut command = Command::new(adb);
+    let mut command = child::command(adb, ChildKind::Independent);
     command.args([OsStr::new("-P"), OsStr::new(&port.to_string()), OsStr::new("start-server")]);
     // The server that it starts would keep a pipe open.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

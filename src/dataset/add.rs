@@ -12,6 +12,7 @@ use super::error::DatasetError;
 use super::open_parts::{OpenParts, RejectedInput};
 use super::rewrite::{KeptTag, add_tags, compact, copy_rows, private_copy};
 use super::trace::{Ingested, IngestedTrace, Refusal, TraceOptions, ingest};
+use crate::file_access;
 use crate::output_file::ScratchDir;
 use crate::tables::{PartFiles, TABLES, TableFile};
 use crate::workers::{Failure, InOrder, OrderedSink, run_parts, worker_count};
@@ -193,7 +194,8 @@ impl Writer<'_> {
     }
 
     fn reject(&mut self, path: &Path, reason: &str) -> Result<(), DatasetError> {
-        let bytes = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
+        let bytes =
+            file_access::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
         let input = RejectedInput { path, bytes, reason };
         if !self.add_known(input.id()) {
             return Ok(());

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::DatasetError;
 use crate::clock::Timestamp;
+use crate::file_access;
 use crate::output_file::{LockedFile, REPLACED, end_replacement, try_lock};
 use crate::tables::{TABLES, TableFile, TableId, TableSchema, UNFINISHED_PREFIX};
 use crate::text::utc_date;
@@ -51,7 +52,23 @@ pub(super) struct Part {
 
 /// Whether a path is the directory of a dataset.
 pub fn is_dataset(path: &Path) -> bool {
-    path.join(LOCK).is_file()
+    file_access::is_file(&path.join(LOCK))
+}
+
+/// The files of a table in a dataset, as paths without symbolic links. Each is a regular file.
+///
+/// # Errors
+/// [`DatasetError`].
+pub fn table_files(dataset: &Path, table: &TableSchema) -> Result<Vec<PathBuf>, DatasetError> {
+    let mut files = Vec::new();
+    for part in DatasetDir::open(dataset)?.parts()? {
+        let file = part.dir.join(table.file_name());
+        match file_access::open_regular(&file).and_then(|_| file_access::without_links(&file)) {
+            Err(error) if error.kind() == ErrorKind::NotFound && table.may_be_absent() => {}
+            found => files.push(found.map_err(DatasetError::io(&file))?),
+        }
+    }
+    Ok(files)
 }
 
 impl DatasetDir {
@@ -61,7 +78,7 @@ impl DatasetDir {
     /// [`DatasetError::Missing`] and [`DatasetError::NoDataset`].
     pub fn open(dir: &Path) -> Result<DatasetDir, DatasetError> {
         let path = || dir.display().to_string();
-        if !dir.is_dir() {
+        if !file_access::is_dir(dir) {
             return Err(DatasetError::Missing { path: path() });
         }
         if !is_dataset(dir) {
@@ -152,7 +169,7 @@ impl Part {
     pub fn bytes(&self) -> Result<u64, DatasetError> {
         let size = |table: &TableSchema| {
             let file = self.dir.join(table.file_name());
-            match fs::metadata(&file) {
+            match file_access::metadata(&file) {
                 Err(error) if error.kind() == ErrorKind::NotFound && table.may_be_absent() => Ok(0),
                 meta => meta.map(|meta| meta.len()).map_err(DatasetError::io(&file)),
             }
@@ -219,10 +236,11 @@ fn end_replacements(dirs: impl IntoIterator<Item = PathBuf>) -> Result<(), Datas
 /// The directories in `dir` whose names begin with `prefix`, sorted.
 fn named(dir: &Path, prefix: &str) -> Result<Vec<PathBuf>, DatasetError> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(dir).map_err(DatasetError::io(dir))? {
+    for entry in file_access::entries(dir).map_err(DatasetError::io(dir))? {
         let entry = entry.map_err(DatasetError::io(dir))?;
-        if entry.file_name().to_string_lossy().starts_with(prefix) && entry.path().is_dir() {
-            found.push(entry.path());
+        let has_prefix = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
+        if has_prefix && file_access::is_dir(&entry) {
+            found.push(entry);
         }
     }
     found.sort();
@@ -257,6 +275,7 @@ pub(super) fn day_of_realtime(ts: Timestamp) -> String {
 
 /// The day in UTC on which a file was last written; today where the system does not tell.
 pub(super) fn day_of_file(path: &Path) -> String {
-    let written = fs::metadata(path).and_then(|meta| meta.modified()).unwrap_or_else(|_| SystemTime::now());
+    let written =
+        file_access::metadata(path).and_then(|meta| meta.modified()).unwrap_or_else(|_| SystemTime::now());
     utc_date(written.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }

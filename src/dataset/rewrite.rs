@@ -9,10 +9,9 @@ use std::path::Path;
 use super::dataset_dir::{DatasetDir, ID_DIGITS, LockedDataset, PART, Part, make_parent, part_name};
 use super::error::DatasetError;
 use super::open_parts::PART_TRACES;
+use crate::file_access;
 use crate::output_file::ScratchDir;
-use crate::tables::{
-    PartFiles, Rows, TABLES, TableFile, TableId, TableSchema, UNFINISHED_PREFIX, open_regular,
-};
+use crate::tables::{PartFiles, Rows, TABLES, TableFile, TableId, TableSchema, UNFINISHED_PREFIX};
 
 /// So many small parts of a day are combined. A trace that is added alone is written again at most nine times
 /// before its part is full.
@@ -387,7 +386,7 @@ fn for_each_file(
     for table in TABLES {
         let from = part.dir.join(table.file_name());
         let to = dir.join(table.file_name());
-        if table.may_be_absent() && !from.exists() {
+        if table.may_be_absent() && !file_access::exists(&from) {
             continue;
         }
         make(&from, &to)?;
@@ -398,7 +397,7 @@ fn for_each_file(
 /// Copies a regular file. File systems that can share the blocks of two files do so.
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let mut copy = File::options().write(true).create_new(true).open(to)?;
-    let from = open_regular(from)?;
+    let from = file_access::open_regular(from)?;
     let bytes = from.metadata()?.len();
     io::copy(&mut from.take(bytes), &mut copy)?;
     copy.sync_all()

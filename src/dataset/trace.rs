@@ -13,6 +13,7 @@ use super::method_rows::{self, MethodRowsError};
 use crate::clock::Timestamp;
 use crate::export::runs::benchmark_times;
 use crate::export::trace_tables::{self, LargeTables, Tabulated, TraceFacts};
+use crate::file_access;
 use crate::formats::art_method::YEAR_2001_NS;
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::UnpackLimit;
@@ -297,8 +298,8 @@ pub fn export(
 
 /// Whether a directory holds tables and nothing else.
 fn holds_tables(dir: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(dir) else { return false };
-    let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
-    let is_table = |name: &std::ffi::OsString| TABLES.iter().any(|table| *name == *table.file_name());
-    !names.is_empty() && names.iter().all(is_table)
+    let Ok(entries) = file_access::entries(dir) else { return false };
+    let entries: Vec<PathBuf> = entries.flatten().collect();
+    let is_table = |entry: &PathBuf| TABLES.iter().any(|table| entry.ends_with(table.file_name()));
+    !entries.is_empty() && entries.iter().all(is_table)
 }

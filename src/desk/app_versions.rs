@@ -1,12 +1,12 @@
 //! Two versions of an app on a device, which take turns in being installed.
 
-use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
 use super::delivery::local_error;
 use super::device::{COMMAND_TIMEOUT, Device, Privilege, quoted};
 use super::error::DeskError;
+use crate::file_access;
 
 /// How long the package manager may take to install an app.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
@@ -43,7 +43,7 @@ impl<'a> AppVersions<'a> {
         let versions =
             AppVersions { device, own: copy("own"), other: copy("other"), installed: AppVersion::Own };
         run(device, &format!("cp {} {}", quoted(installed), quoted(&versions.own)), INSTALL_TIMEOUT)?;
-        let mut file = File::open(apk).map_err(local_error(apk))?;
+        let mut file = file_access::open(apk).map_err(local_error(apk))?;
         device.transport().sync()?.push(&mut file, &versions.other, 0o644, 0)?;
         Ok(versions)
     }

@@ -13,7 +13,7 @@ use crate::export::convert::{Conversion, ConvertError, ConvertRequest, Converted
 use crate::export::{FORMATS, OutputFormat};
 use crate::formats::input::Input;
 use crate::formats::{self, OpenError};
-use crate::output_file::{ScratchDir, dir_of, is_stdout};
+use crate::output_file::{ScratchDir, check_replaceable, dir_of, is_stdout, rename_to_new};
 use crate::text::byte_size;
 use crate::trace_dat::recorder_stream;
 
@@ -98,6 +98,7 @@ pub fn check_output(output: &Path) -> Result<(), DeskError> {
         let output = output.display().to_string();
         return Err(DeskError::UnknownEnding { output, endings: endings.join(" ") });
     }
+    check_replaceable(output).map_err(local_error(output))?;
     let dir = dir_of(output);
     if !fs::metadata(dir).map_err(local_error(dir))?.is_dir() {
         return Err(DeskError::NoDirectory { path: dir.display().to_string() });
@@ -266,7 +267,7 @@ fn tell_unreadable_videos(target: &TargetDevice<'_>, files: &[PathBuf]) -> bool 
 fn keep_beside(input: &Path, output: &Path) -> Option<String> {
     let beside = dir_of(output).join(input.file_name().unwrap_or_default());
     let free = numbered(&beside, 1).take(MAX_NAMES_TRIED).find(|path| !path.exists())?;
-    Some(match fs::rename(input, &free) {
+    Some(match rename_to_new(input, &free) {
         Ok(()) => format!("kept what was recorded: {}", free.display()),
         Err(error) => format!("{}: {error}", free.display()),
     })

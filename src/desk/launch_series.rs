@@ -187,14 +187,18 @@ impl LaunchSeries<'_> {
         let runs = self.request.runs;
         let has_several_apps = apps.len() > 1;
         let is_single = runs == 1 && !has_several_apps;
+        let label = |app: &LaunchedApp| has_several_apps.then_some(app.label);
+        // No launch is made whose output could not be written.
+        for (run, app) in (1..=runs).flat_map(|run| apps.iter().map(move |app| (run, app))) {
+            check_output(&run_output(output, label(app), run, runs))?;
+        }
         let mut results = SeriesResults::default();
         'series: for run in 1..=runs {
             for app in apps.iter_mut() {
                 if self.is_ended() {
                     break 'series;
                 }
-                let label = has_several_apps.then_some(app.label);
-                let output = run_output(output, label, run, runs);
+                let output = run_output(output, label(app), run, runs);
                 let installed = versions.as_mut().map_or(Ok(()), |versions| versions.install(app.version));
                 match installed.and_then(|()| self.launch_app(app, &output)) {
                     Ok(LaunchRun::Measured(outcome, launch)) => {

@@ -55,6 +55,7 @@ pub fn record(
     let args = [&["record".to_owned()], request.args.as_slice()].concat();
     targets.on_each(ui, |mut target| {
         let output = target.name.output(output);
+        check_output(&output)?;
         if request.has_video {
             check_video(&target, request.selection.duration)?;
         }

@@ -67,7 +67,13 @@ impl Explained {
     /// The object of `why --json`.
     pub fn json<'a>(&'a self, against: Option<&'a Difference>) -> ExplainedJson<'a> {
         let spans = self.explanations.iter().map(ExplanationJson::new).collect();
-        ExplainedJson { spans, against, missing: &self.missing, losses: self.losses.iter().collect(), lossy: self.is_lossy }
+        ExplainedJson {
+            spans,
+            against,
+            missing: &self.missing,
+            losses: self.losses.iter().collect(),
+            lossy: self.is_lossy,
+        }
     }
 
     /// Adds the spans of another run.

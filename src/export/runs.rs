@@ -11,6 +11,7 @@ use super::FORMATS;
 use super::convert::{Conversion, ConversionOutput, ConvertError, ConvertRequest};
 use super::report_page::{PageData, PageTrace, PageVideos, TraceRole, begin_page, end_page};
 use crate::clock::Timestamp;
+use crate::file_access;
 use crate::formats::metrics_of;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::measure::{
@@ -121,7 +122,7 @@ fn times_of_run(
     let request = ConvertRequest { unpack_limit: limit.clone(), ..ConvertRequest::to_read(inputs) };
     let (measured, summary) = measure(request, None)?;
     let paths = inputs.iter().map(|path| path.display().to_string());
-    let same = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+    let same = |path: &PathBuf| file_access::without_links(path).unwrap_or_else(|_| path.clone());
     let mut identities: Vec<String> =
         inputs.iter().map(|path| same(path).to_string_lossy().into_owned()).collect();
     identities.sort_unstable();

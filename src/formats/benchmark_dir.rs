@@ -2,8 +2,9 @@
 //! (`CLASS_METHOD_iter003_DATE.perfetto-trace`), and beside them the metrics that the benchmark has measured
 //! itself (`PACKAGE-benchmarkData.json`).
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::file_access;
 
 /// The end of the name of a file of metrics.
 pub const BENCHMARK_METRICS_ENDING: &str = "-benchmarkData.json";
@@ -35,9 +36,9 @@ pub fn with_iterations(paths: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn iterations(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    let mut traces: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    traces.retain(|file| is_iteration(file) && file.is_file());
+    let Ok(entries) = file_access::entries(dir) else { return Vec::new() };
+    let is_trace = |file: &PathBuf| is_iteration(file) && file_access::is_file(file);
+    let mut traces: Vec<PathBuf> = entries.flatten().filter(is_trace).collect();
     traces.sort();
     traces
 }
@@ -59,6 +60,8 @@ pub(super) fn iteration_of(file: &Path) -> Option<(&str, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -4,13 +4,13 @@
 //! Only times are taken, whose names end with their unit (`timeToInitialDisplayMs`).
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::benchmark_dir::{is_benchmark_metrics, iteration_of};
+use crate::file_access;
 
 /// A file of metrics that is larger than this is none, bytes.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -98,9 +98,9 @@ pub fn metrics_of(trace: &Path) -> io::Result<Option<IterationMetrics>> {
 fn metrics_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     let mut files = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if is_benchmark_metrics(&path) && path.is_file() {
+    for path in file_access::entries(dir)? {
+        let path = path?;
+        if is_benchmark_metrics(&path) && file_access::is_file(&path) {
             files.push(path);
         }
     }
@@ -116,7 +116,7 @@ fn read(file: &Path) -> io::Result<MetricsFile> {
         )
     };
     let mut text = Vec::new();
-    let opened = File::open(file).map_err(|error| bad(error.to_string()))?;
+    let opened = file_access::open(file).map_err(|error| bad(error.to_string()))?;
     opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut text).map_err(|error| bad(error.to_string()))?;
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(bad(format!("the file has more than {MAX_FILE_BYTES} bytes")));
@@ -137,6 +137,8 @@ fn unit_ns(metric: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const METRICS: &str = r#"{"context":{"build":{}},"benchmarks":[

@@ -16,6 +16,7 @@ use super::unpack::Packing;
 use super::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
 use super::utf16::{SHOWING_BYTES, UnitOrder, Utf16Reader};
 use crate::clock::Clock;
+use crate::file_access;
 use crate::progress::{self, Pass};
 use crate::trace_dat::recorder_stream;
 use crate::trace_dat::recorder_stream::{RecorderStream, StreamError};
@@ -159,22 +160,31 @@ impl Input {
     pub fn open_within(path: &Path, limit: &UnpackLimit) -> Result<Input, InputError> {
         let name = path.display().to_string();
         let io_error = |source| InputError::Io { name: name.clone(), source };
-        let bytes = if name == "-" {
-            FileBytes::Owned(read_all(io::stdin().lock(), limit).map_err(io_error)?)
+        if name == "-" {
+            let bytes = read_all(io::stdin().lock(), limit).map_err(io_error)?;
+            return Input::of_bytes(name, FileBytes::Owned(bytes), limit);
+        }
+        Input::of_file(file_access::open(path).map_err(io_error)?, path, limit)
+    }
+
+    /// The same as [`Input::open_within`], of a file that is open already.
+    pub(super) fn of_file(file: File, path: &Path, limit: &UnpackLimit) -> Result<Input, InputError> {
+        let name = path.display().to_string();
+        let io_error = |source| InputError::Io { name: name.clone(), source };
+        let meta = file.metadata().map_err(io_error)?;
+        let bytes = if meta.is_dir() {
+            return Err(InputError::Directory { name });
+        } else if !meta.is_file() {
+            FileBytes::Owned(read_all(file, limit).map_err(io_error)?)
+        } else if meta.len() == 0 {
+            FileBytes::Owned(Vec::new())
         } else {
-            let file = File::open(path).map_err(io_error)?;
-            let meta = file.metadata().map_err(io_error)?;
-            if meta.is_dir() {
-                return Err(InputError::Directory { name });
-            }
-            if !meta.is_file() {
-                FileBytes::Owned(read_all(file, limit).map_err(io_error)?)
-            } else if meta.len() == 0 {
-                FileBytes::Owned(Vec::new())
-            } else {
-                FileBytes::Mapped(MappedFile::new(file, &name).map_err(io_error)?)
-            }
+            FileBytes::Mapped(MappedFile::new(file, &name).map_err(io_error)?)
         };
+        Input::of_bytes(name, bytes, limit)
+    }
+
+    fn of_bytes(name: String, bytes: FileBytes, limit: &UnpackLimit) -> Result<Input, InputError> {
         if bytes.is_empty() {
             return Err(InputError::Empty { name });
         }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::archive::{self, ArchiveError, MEMBER_SEPARATOR, is_archive};
+use super::archive::{self, ArchiveError, is_archive};
 use super::art_method::is_text_section;
 use super::contained::{self, ContainedTrace, may_hold_a_dump};
 use super::format_id::{FormatId, UnreadFile};
@@ -19,6 +19,7 @@ use super::samples::SampleRecording;
 use super::unpack_budget::{BudgetShare, UnpackLimit};
 use super::video_frames::ScreenVideo;
 use super::{Head, Order, ReadReport, Sink};
+use crate::file_access::{self, ArchiveMember, MEMBER_SEPARATOR};
 use crate::progress::Pass;
 
 /// Why an input cannot be read. Every error names the input.
@@ -81,7 +82,7 @@ pub struct InputFiles {
 /// - A file that holds traces is replaced by these: an archive or a directory by the files that its manifest
 ///   lists, or by the only trace in it, with the videos of the screen beside it; a bug report by its system
 ///   traces and the method traces in its dumps.
-/// - `ARCHIVE//MEMBER` is a file in an archive.
+/// - `ARCHIVE//MEMBER` is a file in an archive, which stands before the first `//`.
 /// - Of inputs with the same contents the first one is taken.
 ///
 /// # Errors
@@ -219,8 +220,8 @@ pub fn files_of(paths: &[PathBuf]) -> Vec<PathBuf> {
 impl InputFiles {
     /// Its files: one, or the key file and its data file.
     pub fn files(&self) -> Vec<PathBuf> {
-        if let Some((archive, _)) = member_of(&self.path) {
-            return vec![archive];
+        if let Some(member) = ArchiveMember::open(&self.path) {
+            return vec![member.archive];
         }
         let data = has_ending(&self.path, "key").then(|| self.data_file());
         [self.path.clone()].into_iter().chain(data).collect()
@@ -241,7 +242,7 @@ impl InputFiles {
     /// [`OpenError`].
     pub fn open_all(&self, limit: &UnpackLimit) -> Result<InputSet, OpenError> {
         let mut all = InputSet::default();
-        if self.path.is_dir() {
+        if file_access::is_dir(&self.path) {
             let inside = archive::inputs_in_directory(&self.path, limit)?;
             if inside.inputs.is_empty() {
                 return Err(InputError::Directory { name: self.path.display().to_string() }.into());
@@ -259,9 +260,11 @@ impl InputFiles {
     /// # Errors
     /// [`OpenError`].
     pub fn open_unexpanded(&self, limit: &UnpackLimit) -> Result<Vec<Input>, OpenError> {
-        let Some((archive, members)) = member_of(&self.path) else { return Ok(self.open(limit)?) };
-        let mut input = Input::open_within(&archive, limit)?;
-        for member in members.split(MEMBER_SEPARATOR) {
+        let Some(ArchiveMember { archive, file, member }) = ArchiveMember::open(&self.path) else {
+            return Ok(self.open(limit)?);
+        };
+        let mut input = Input::of_file(file, &archive, limit)?;
+        for member in member.split(MEMBER_SEPARATOR) {
             input = archive::member(&input, member)?;
         }
         Ok(vec![input])
@@ -293,17 +296,6 @@ impl InputFiles {
     }
 }
 
-/// The archive and the path in it that `ARCHIVE//MEMBER` names. A file of the whole name comes first.
-fn member_of(path: &Path) -> Option<(PathBuf, String)> {
-    let text = path.to_str().filter(|text| text.contains(MEMBER_SEPARATOR) && !path.exists())?;
-    let mut places = text.match_indices(MEMBER_SEPARATOR);
-    places.find_map(|(at, _)| {
-        let archive = Path::new(&text[..at]);
-        let member = &text[at + MEMBER_SEPARATOR.len()..];
-        (archive.is_file() && !member.is_empty()).then(|| (archive.to_owned(), member.to_owned()))
-    })
-}
-
 /// The file that the name of an input stands for.
 fn completed(path: &Path) -> Cow<'_, Path> {
     let with = |ending: &str| {
@@ -311,11 +303,11 @@ fn completed(path: &Path) -> Cow<'_, Path> {
         name.push(ending);
         PathBuf::from(name)
     };
-    if path.as_os_str() == "-" || path.exists() {
+    if path.as_os_str() == "-" || file_access::exists(path) {
         return Cow::Borrowed(path);
     }
     let candidates = [with(".trace"), with(".key")];
-    candidates.into_iter().find(|file| file.is_file()).map_or(Cow::Borrowed(path), Cow::Owned)
+    candidates.into_iter().find(|file| file_access::is_file(file)).map_or(Cow::Borrowed(path), Cow::Owned)
 }
 
 fn has_ending(path: &Path, ending: &str) -> bool {

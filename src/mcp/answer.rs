@@ -1,5 +1,7 @@
 //! Cuts the JSON of an answer to a size that an assistant reads at once, and says what was left out.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Map, Value, json};
 
 /// The most bytes of an answer, where the client asks for no other number.
@@ -171,7 +173,7 @@ fn find_lists(value: &Value, path: &mut String, with: &mut dyn FnMut(&str, usize
     }
 }
 
-/// Bounds every text, and writes characters that nobody sees as escapes.
+/// Bounds every text and every key, and writes characters that nobody sees as escapes.
 fn clean(value: &mut Value) {
     for_each_text(value, &mut |text| *text = bounded(&visible(text), TEXT_CHARS));
 }
@@ -181,26 +183,57 @@ fn for_each_text(value: &mut Value, with: &mut dyn FnMut(&mut String)) {
         Value::String(text) => with(text),
         Value::Array(items) => items.iter_mut().for_each(|item| for_each_text(item, with)),
         Value::Object(members) => {
-            let names: Vec<String> =
-                members.keys().filter(|name| name.chars().count() > TEXT_CHARS).cloned().collect();
-            for name in names {
-                if let Some(item) = members.remove(&name) {
-                    members.insert(bounded(&name, TEXT_CHARS), item);
+            let mut texts = Map::new();
+            for (mut name, mut item) in std::mem::take(members) {
+                for_each_text(&mut item, with);
+                with(&mut name);
+                while texts.contains_key(&name) {
+                    name.push('\'');
                 }
+                texts.insert(name, item);
             }
-            members.values_mut().for_each(|item| for_each_text(item, with));
+            *members = texts;
         }
         _ => {}
     }
 }
 
-/// The text with control characters, and those that hide others or turn their direction, as `\u{..}`.
+/// Characters that nobody sees, or that turn the direction of others: those with one of the properties
+/// Default_Ignorable_Code_Point (among them variation selectors, fillers and tags) and Bidi_Control, of the
+/// categories Cf (format), Zl and Zp, as of Unicode 16, and the blank pattern of Braille.
+const HIDDEN: [RangeInclusive<char>; 26] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{34f}'..='\u{34f}',
+    '\u{600}'..='\u{605}',
+    '\u{61c}'..='\u{61c}',
+    '\u{6dd}'..='\u{6dd}',
+    '\u{70f}'..='\u{70f}',
+    '\u{890}'..='\u{891}',
+    '\u{8e2}'..='\u{8e2}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{200b}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{2800}'..='\u{2800}',
+    '\u{3164}'..='\u{3164}',
+    '\u{fe00}'..='\u{fe0f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{fff0}'..='\u{fffb}',
+    '\u{110bd}'..='\u{110bd}',
+    '\u{110cd}'..='\u{110cd}',
+    '\u{13430}'..='\u{1343f}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0000}'..='\u{e0fff}',
+];
+
+/// The text with control characters, and those that hide or turn others, as `\u{..}`. Every text that leaves
+/// the server passes it.
 pub(super) fn visible(text: &str) -> String {
-    let is_hidden = |char: char| {
-        char.is_control()
-            || matches!(char, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-    };
+    let is_hidden = |char: char| char.is_control() || HIDDEN.iter().any(|range| range.contains(&char));
     if !text.contains(is_hidden) {
         return text.to_owned();
     }
@@ -271,6 +304,21 @@ mod tests {
         let cut = fitted(answer, 4_000, &json!({}));
         let name = cut["name"].as_str().unwrap();
         assert!(name.starts_with("x\\u{202e}\\nyyy") && name.chars().count() <= TEXT_CHARS, "{name}");
+    }
+
+    #[test]
+    fn no_hidden_character_leaves_in_a_text_or_a_key() {
+        let hidden = "\u{202e}\u{2066}\u{fe0f}\u{e0100}\u{3164}\u{ffa0}\u{115f}\u{34f}\u{17b4}\u{180b}\u{2800}\u{e0041}\u{feff}\u{b}";
+        for char in hidden.chars() {
+            let text = format!("a{char}b");
+            let name = text.clone();
+            let answer = json!({ name: { "name": [text, 1] }, "ab": 2 });
+            let cut = fitted(answer, 4_000, &json!({})).to_string();
+            assert!(!cut.contains(char), "{:x}: {cut}", char as u32);
+        }
+        let twins = json!({ "a\u{200b}": 1, "a\\u{200b}": 2 });
+        assert_eq!(fitted(twins, 4_000, &json!({})).as_object().unwrap().len(), 2, "no key replaces another");
+        assert_eq!(visible("Grüße, 日本語 👍🏽 é"), "Grüße, 日本語 👍🏽 é");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::error::ToolError;
 use super::limit::CallLimit;
+use crate::child::{self, ChildKind};
 
 /// A command prints so many bytes at most.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
@@ -17,9 +18,20 @@ const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 const MAX_MESSAGES: usize = 5;
 /// How often a running child is looked at.
 const LOOK: Duration = Duration::from_millis(20);
-/// A child that is asked to end puts a device's settings back first, and fetches what it has recorded. It has
-/// this long for that.
-pub(super) const GRACE: Duration = Duration::from_secs(120);
+/// A command that works on a device puts the device's settings back before it ends, and fetches what it has
+/// recorded. It has this long for that.
+pub(super) const DEVICE_GRACE: Duration = Duration::from_secs(120);
+/// Any other command of this program has this long to remove what it has not finished.
+pub(super) const FILE_GRACE: Duration = Duration::from_secs(1);
+
+/// The way in which a child ends whose time is over.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ChildEnd {
+    /// It is asked to end, as by Ctrl-C, and killed after this time.
+    Asked(Duration),
+    /// It is killed.
+    Killed,
+}
 
 /// Runs `program` with `arguments` in `directory`. Returns the JSON that it printed; an object gets the exit
 /// status and the messages as members.
@@ -27,19 +39,21 @@ pub(super) fn run(
     program: &Path,
     arguments: &[PathBuf],
     directory: &Path,
+    end: ChildEnd,
     limit: &CallLimit,
 ) -> Result<Value, ToolError> {
-    let mut command = Command::new(program);
+    let kind = if let ChildEnd::Asked(_) = end { ChildKind::Own } else { ChildKind::Worker };
+    let mut command = child::command(program, kind);
     command.args(arguments).current_dir(directory);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(ToolError::Start)?;
     let readers = (reader(child.stdout.take()), reader(child.stderr.take()));
     let (Ok(stdout), Ok(stderr)) = readers else {
-        let _ = child.kill();
+        child::kill(&mut child);
         let _ = child.wait();
         return Err(ToolError::Start(io::ErrorKind::OutOfMemory.into()));
     };
-    let status = wait(&mut child, limit);
+    let status = wait(&mut child, end, limit);
     let stdout = stdout.join().unwrap_or_default();
     let stderr = stderr.join().unwrap_or_default();
     let code = status?.code();
@@ -94,7 +108,10 @@ fn errors_in(stdout: &[u8]) -> Vec<String> {
 /// The last lines that the command has said; of those before, how many they were.
 fn messages(stderr: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(stderr);
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    // DuckDB names the file of its settings, in colour.
+    let plain = |line: &'_ str| line.trim_start_matches("\u{1b}[00m").trim().to_owned();
+    let is_told = |line: &String| !line.is_empty() && !line.contains("-- Loading resources from ");
+    let lines: Vec<String> = text.lines().map(plain).filter(is_told).collect();
     let mut messages: Vec<String> = lines
         .iter()
         .take(MAX_MESSAGES)
@@ -119,7 +136,7 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> io::Result<thread::JoinHa
     })
 }
 
-fn wait(child: &mut Child, limit: &CallLimit) -> Result<std::process::ExitStatus, ToolError> {
+fn wait(child: &mut Child, end: ChildEnd, limit: &CallLimit) -> Result<std::process::ExitStatus, ToolError> {
     let mut asked: Option<(Instant, ToolError)> = None;
     loop {
         if let Some(status) = child.try_wait().map_err(ToolError::Start)? {
@@ -131,14 +148,20 @@ fn wait(child: &mut Child, limit: &CallLimit) -> Result<std::process::ExitStatus
         match &asked {
             None => {
                 if let Some(reason) = limit.reached() {
-                    ask_to_end(child);
+                    match end {
+                        ChildEnd::Asked(_) => ask_to_end(child),
+                        ChildEnd::Killed => child::kill(child),
+                    }
                     asked = Some((Instant::now(), reason));
                 }
             }
-            Some((since, _)) if since.elapsed() > GRACE => {
-                let _ = child.kill();
+            Some((since, _)) => {
+                if let ChildEnd::Asked(grace) = end
+                    && since.elapsed() > grace
+                {
+                    child::kill(child);
+                }
             }
-            Some(_) => {}
         }
         thread::sleep(LOOK);
     }

@@ -2,8 +2,9 @@
 
 use std::io;
 
-use super::roots::RootError;
+use crate::dataset::DatasetError;
 use crate::export::explain::ExplainError;
+use crate::file_access::PathError;
 use crate::why::NothingAsked;
 
 /// The reasons why the server ends or does not start.
@@ -11,7 +12,7 @@ use crate::why::NothingAsked;
 pub(crate) enum McpError {
     /// A directory cannot be used.
     #[error(transparent)]
-    Root(#[from] RootError),
+    Root(#[from] PathError),
     /// The runtime cannot be started.
     #[error("the server cannot start: {0}")]
     Start(#[from] io::Error),
@@ -34,7 +35,10 @@ pub(super) enum ToolError {
     Devices,
     /// A path that may not be used.
     #[error(transparent)]
-    Path(#[from] RootError),
+    Path(#[from] PathError),
+    /// A dataset that cannot be read.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
     /// The trace has no answer.
     #[error(transparent)]
     Explain(#[from] ExplainError),
@@ -47,6 +51,9 @@ pub(super) enum ToolError {
     /// The command has failed.
     #[error("{}", .0.join("; "))]
     Command(Vec<String>),
+    /// Too many calls run and wait.
+    #[error("{running} calls run and {waiting} wait, which is the limit: ask again when one is answered")]
+    Busy { running: usize, waiting: usize },
     /// The client has cancelled the call.
     #[error("cancelled")]
     Cancelled,

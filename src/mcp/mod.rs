@@ -11,7 +11,6 @@ mod commands;
 mod error;
 mod limit;
 mod resources;
-mod roots;
 mod server;
 mod tools;
 mod traces;
@@ -21,6 +20,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::file_access::{Roots, confine};
 
 pub(crate) use self::error::McpError;
 
@@ -38,7 +39,9 @@ pub(crate) struct ServerOptions {
 /// # Errors
 /// [`McpError`].
 pub(crate) fn serve(options: &ServerOptions) -> Result<(), McpError> {
-    let server = server::TraceServer::new(options)?;
+    let roots = Roots::new(&options.roots)?;
+    confine(roots.clone());
+    let server = server::TraceServer::new(roots, options.allows_devices)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let served = runtime.block_on(server::serve(server));
     // A trace that is still being read does not keep the program alive.
@@ -58,7 +61,7 @@ impl RequestProbe {
     /// # Panics
     /// If that is no directory.
     pub fn new(root: &Path) -> RequestProbe {
-        let roots = roots::Roots::new(&[root.to_owned()]).expect("a directory");
+        let roots = Roots::new(&[root.to_owned()]).expect("a directory");
         let traces = traces::ReadTraces::default();
         let work =
             tools::Workplace { roots, traces, allows_devices: true, program: PathBuf::new(), duckdb: None };

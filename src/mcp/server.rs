@@ -14,22 +14,27 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::ServerOptions;
 use super::answer::{bounded, visible};
 use super::arguments::AnswerArguments;
-use super::commands::GRACE;
+use super::commands::DEVICE_GRACE;
 use super::error::{McpError, ToolError};
 use super::limit::CallLimit;
 use super::resources::{PAGES, SCHEME};
-use super::roots::Roots;
 use super::tools::{self, TOOLS, Workplace};
 use super::traces::ReadTraces;
+use crate::file_access::Roots;
 
 /// How often a client hears that a call still runs.
 const PROGRESS: Duration = Duration::from_secs(1);
 /// A message about a failed call has so many characters at most.
 const MESSAGE_CHARS: usize = 1_500;
+
+/// So many calls run at the same time; each may hold a trace in memory.
+const MAX_RUNNING_CALLS: usize = 4;
+/// So many more wait for their turn. Those that come then are refused.
+const MAX_WAITING_CALLS: usize = 32;
 
 const INSTRUCTIONS: &str = "tracebridge answers questions about Android and Linux performance traces with numbers. Begin \
     with `info`; for a slow start ask `launches`, then `why` with launch=1; for jank `frames`, then `why` with frame=late. \
@@ -44,19 +49,44 @@ pub(super) struct TraceServer {
     work: Arc<Workplace>,
     /// Held by a call that works on a device: one at a time.
     device_turn: Arc<tokio::sync::Mutex<()>>,
+    /// A permit for each call that runs or waits.
+    places: Arc<Semaphore>,
+    /// A permit for each call that runs.
+    turns: Arc<Semaphore>,
 }
 
 impl TraceServer {
-    /// A server for the directories of `options`.
-    pub(super) fn new(options: &ServerOptions) -> Result<TraceServer, McpError> {
+    /// A server for the files below `roots`.
+    pub(super) fn new(roots: Roots, allows_devices: bool) -> Result<TraceServer, McpError> {
         let work = Workplace {
-            roots: Roots::new(&options.roots)?,
+            roots,
             traces: ReadTraces::default(),
-            allows_devices: options.allows_devices,
+            allows_devices,
             program: std::env::current_exe()?,
             duckdb: program_in_path("duckdb"),
         };
-        Ok(TraceServer { work: Arc::new(work), device_turn: Arc::default() })
+        Ok(TraceServer {
+            work: Arc::new(work),
+            device_turn: Arc::default(),
+            places: Arc::new(Semaphore::new(MAX_RUNNING_CALLS + MAX_WAITING_CALLS)),
+            turns: Arc::new(Semaphore::new(MAX_RUNNING_CALLS)),
+        })
+    }
+
+    /// Waits until the call may run. The permits end with the call.
+    async fn turn(
+        &self,
+        limit: &CallLimit,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<[OwnedSemaphorePermit; 2], ToolError> {
+        let busy = ToolError::Busy { running: MAX_RUNNING_CALLS, waiting: MAX_WAITING_CALLS };
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return Err(busy) };
+        tokio::select! {
+            biased;
+            turn = Arc::clone(&self.turns).acquire_owned() => Ok([place, turn.map_err(|_| busy)?]),
+            () = context.ct.cancelled() => Err(ToolError::Cancelled),
+            () = tokio::time::sleep_until(limit.until.into()) => Err(ToolError::TimedOut),
+        }
     }
 }
 
@@ -78,7 +108,7 @@ pub(super) async fn serve(server: TraceServer) -> Result<(), McpError> {
     };
     let ended = running.waiting().await.map_err(|error| McpError::Protocol(error.to_string()));
     // A command that works on a device has been asked to end, and leaves the device clean.
-    let _ = tokio::time::timeout(GRACE, device_turn.lock()).await;
+    let _ = tokio::time::timeout(DEVICE_GRACE, device_turn.lock()).await;
     ended.map(|_| ())
 }
 
@@ -101,13 +131,14 @@ impl TraceServer {
         let common = AnswerArguments::take(&mut arguments)?;
         let limit = Arc::new(CallLimit { is_cancelled: AtomicBool::new(false), until: common.until() });
         let _cancel = CancelOnDrop(Arc::clone(&limit));
+        let permits = self.turn(&limit, context).await?;
         let is_of_devices = TOOLS.iter().any(|tool| tool.name == request.name && tool.of_devices);
         let turn = if is_of_devices { Some(Arc::clone(&self.device_turn).lock_owned().await) } else { None };
         let work = Arc::clone(&self.work);
         let of_call = Arc::clone(&limit);
         let mut call = tokio::task::spawn_blocking(move || {
-            // The turn ends with the command, also where nobody waits for its answer any more.
-            let _turn = turn;
+            // The turns end with the command, also where nobody waits for its answer any more.
+            let _turns = (turn, permits);
             tools::call(&work, &request.name, arguments, &common, &of_call)
         });
         let token = context.meta.get_progress_token();

@@ -16,13 +16,15 @@ use super::arguments::{
     ProfileArguments, QueryArguments, QuestionArguments, RecordArguments, ReportArguments, TableArguments,
     WhyAgainstArguments, WhyArguments,
 };
-use super::commands;
+use super::commands::{self, ChildEnd, DEVICE_GRACE, FILE_GRACE};
 use super::error::ToolError;
 use super::limit::CallLimit;
-use super::roots::Roots;
 use super::traces::ReadTraces;
+use crate::dataset::table_files;
 use crate::export::explain::ReadTrace;
+use crate::file_access::Roots;
 use crate::formats::Loss;
+use crate::output_file::ScratchDir;
 use crate::tables::TABLES;
 use crate::why::{Question, TableQuestion, difference};
 
@@ -33,6 +35,10 @@ const MOST_TIME: Duration = Duration::from_secs(600);
 const MOST_RECORDED_S: u64 = 60;
 /// An app is launched so often at most.
 const MOST_RUNS: u32 = 20;
+/// The memory of a query, which keeps nothing on disk. DuckDB says when it does not suffice.
+const QUERY_MEMORY: &str = "1GiB";
+/// The threads of a query.
+const QUERY_THREADS: u32 = 2;
 /// So many ways to causes are summed up.
 const WAYS: usize = 8;
 /// A profile has so many rows, where the client asks for no other number.
@@ -317,8 +323,9 @@ pub(super) fn call(
     if let Value::Object(members) = &mut answer {
         members.insert("trace_texts".to_owned(), json!(TRACE_TEXTS.join(" ")));
     }
-    let bytes = serde_json::to_vec(&again).map_or(usize::MAX, |text| text.len());
-    let again = if bytes <= 300 {
+    // The arguments are the client's own; those with hidden characters are not repeated.
+    let text = serde_json::to_string(&again).unwrap_or_default();
+    let again = if text.len() <= 300 && answer::visible(&text) == text {
         json!({"tool": name, "arguments": again})
     } else {
         json!("the same call with a larger max_bytes")
@@ -343,7 +350,9 @@ struct CommandLine<'w> {
 
 impl<'w> CommandLine<'w> {
     fn new(work: &'w Workplace, words: &[&str]) -> CommandLine<'w> {
-        CommandLine { work, words: words.iter().map(PathBuf::from).collect() }
+        let mut words: Vec<PathBuf> = words.iter().map(PathBuf::from).collect();
+        words.extend(work.roots.paths().flat_map(|root| ["--below".into(), root.to_owned()]));
+        CommandLine { work, words }
     }
 
     /// A flag and its value, in one word: the value is none of another flag.
@@ -376,7 +385,9 @@ impl<'w> CommandLine<'w> {
     }
 
     fn run(self, limit: &CallLimit) -> Result<Value, ToolError> {
-        commands::run(&self.work.program, &self.words, self.work.roots.first(), limit)
+        let is_of_devices = self.words.first().is_some_and(|word| word.as_os_str() == "adb");
+        let end = ChildEnd::Asked(if is_of_devices { DEVICE_GRACE } else { FILE_GRACE });
+        commands::run(&self.work.program, &self.words, self.work.roots.first(), end, limit)
     }
 
     /// Of a command that prints one object for each file: all of them.
@@ -659,33 +670,48 @@ fn query(work: &Workplace, arguments: Value, limit: &CallLimit) -> Result<Value,
             "duckdb is not installed (no program of this name in PATH)".to_owned(),
         ]));
     };
-    let directory = dataset.display().to_string();
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
-    // A path in which no character stands for others.
-    let plain: String = directory
-        .chars()
-        .map(|char| if matches!(char, '*' | '?' | '[') { format!("[{char}]") } else { char.to_string() })
-        .collect();
-    // The query reads the dataset and nothing else, and cannot permit itself more.
-    let mut text = format!(
-        "SET allowed_directories=[{}]; SET enable_external_access=false; SET lock_configuration=true;\n",
-        quoted(&format!("{directory}/"))
-    );
-    for table in TABLES.iter().map(|table| table.name).filter(|name| arguments.sql.contains(name)) {
-        let files = quoted(&format!("{plain}/day=*/part=*/{table}.parquet"));
-        text.push_str(&format!(
-            "CREATE TEMP VIEW {table} AS SELECT * FROM read_parquet({files}, hive_partitioning=false, union_by_name=true);\n"
-        ));
-    }
-    let words: Vec<PathBuf> =
-        ["-init", "/dev/null", "-json", "-no-stdin", ":memory:", "-c"].iter().map(PathBuf::from).collect();
     let statement = arguments.sql.trim().trim_end_matches(';');
     // One statement, which is a part of a SELECT, so that it writes nothing. A line of the program's own
     // commands begins with a point.
     if statement.contains(';') || statement.lines().any(|line| line.trim_start().starts_with('.')) {
         return Err(ToolError::Arguments("sql is one SELECT, without a semicolon in it".to_owned()));
     }
-    text.push_str(&format!("SELECT * FROM (\n{statement}\n);"));
-    let words = [words, vec![text.into()]].concat();
-    commands::run(duckdb, &words, work.roots.first(), limit)
+    let scratch = ScratchDir::create(&std::env::temp_dir()).map_err(ToolError::Start)?;
+    let settings = scratch.path().join("settings.sql");
+    std::fs::write(&settings, query_settings(&dataset, statement)?).map_err(ToolError::Start)?;
+    let select = format!("SET lock_configuration=true; SELECT * FROM (\n{statement}\n);");
+    let words = ["-json", "-no-stdin", "-init"].iter().map(PathBuf::from);
+    let words = words.chain([settings, ":memory:".into(), "-c".into(), select.into()]);
+    commands::run(duckdb, &words.collect::<Vec<_>>(), work.roots.first(), ChildEnd::Killed, limit)
+}
+
+/// The settings of DuckDB: the query reads the files of the tables that it names and nothing else, and cannot
+/// permit itself more.
+fn query_settings(dataset: &Path, statement: &str) -> Result<String, ToolError> {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    let mut allowed = Vec::new();
+    let mut views = String::new();
+    for table in TABLES.iter().filter(|table| statement.contains(table.name)) {
+        let files = table_files(dataset, table)?;
+        // A path in which no character stands for others.
+        let plain = |path: &PathBuf| {
+            let wild = |char: char| {
+                if matches!(char, '*' | '?' | '[') { format!("[{char}]") } else { char.to_string() }
+            };
+            quoted(&path.display().to_string().chars().map(wild).collect::<String>())
+        };
+        if !files.is_empty() {
+            let list = files.iter().map(plain).collect::<Vec<_>>().join(",");
+            views.push_str(&format!(
+                "CREATE TEMP VIEW {} AS SELECT * FROM read_parquet([{list}], hive_partitioning=false, union_by_name=true);\n",
+                table.name
+            ));
+        }
+        allowed.extend(files.iter().map(|file| quoted(&file.display().to_string())));
+    }
+    Ok(format!(
+        "SET memory_limit='{QUERY_MEMORY}'; SET threads={QUERY_THREADS}; SET temp_directory='';\n\
+         SET allowed_paths=[{}]; SET enable_external_access=false;\n{views}",
+        allowed.join(",")
+    ))
 }

@@ -1,12 +1,11 @@
 //! Traces that are read once, and kept for the next questions.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use crate::export::convert::ConvertRequest;
 use crate::export::explain::{ExplainError, Explained, ReadTrace, explain_each};
+use crate::file_access::{self, FileState};
 use crate::formats::files_of;
 use crate::why::Question;
 
@@ -17,16 +16,13 @@ const MAX_TRACES: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TraceKey {
     files: Vec<PathBuf>,
-    states: Vec<Option<(u64, SystemTime)>>,
+    states: Vec<Option<FileState>>,
 }
 
 impl TraceKey {
     fn of(files: &[PathBuf]) -> TraceKey {
-        let state = |file: &PathBuf| {
-            let metadata = fs::metadata(file).ok()?;
-            Some((metadata.len(), metadata.modified().ok()?))
-        };
-        TraceKey { files: files.to_vec(), states: files_of(files).iter().map(state).collect() }
+        let states = files_of(files).iter().map(|file| file_access::state(file).ok()).collect();
+        TraceKey { files: files.to_vec(), states }
     }
 }
 

@@ -1,13 +1,14 @@
 //! Runs Graphviz's `dot`, which draws call graphs.
 
 use std::io::{self, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
 use super::error::DrawError;
+use crate::child::{self, ChildKind};
 
 /// A kind of picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ fn draw_within(limit: Duration, graph: &str, picture: Picture, out: &mut dyn Wri
         Picture::Png => "-Tpng",
         Picture::Svg => "-Tsvg",
     };
-    let mut command = Command::new("dot");
+    let mut command = child::command("dot", ChildKind::Worker);
     command.arg(format).stdin(Stdio::piped()).stdout(Stdio::piped());
     let (id, stdin, stdout) = {
         // No process is started that `end_all` does not see.

@@ -11,7 +11,7 @@ mod schema;
 mod table_file;
 mod trace_rows;
 
-pub use read::{TableError, TableFile, open_regular};
+pub use read::{TableError, TableFile};
 pub use rows::{Cell, Rows};
 pub use schema::{COUNTED, SCHEMA_VERSION, TABLES, TableId, TableSchema};
 pub use table_file::{PartFiles, UNFINISHED_PREFIX};

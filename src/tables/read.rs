@@ -6,7 +6,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -22,6 +22,7 @@ use super::page_sizes::page_sizes;
 use super::rows::{Cell, ColumnRows, Rows, Values};
 use super::schema::{ColumnKind, TableId, TableSchema};
 use super::table_file::schema;
+use crate::file_access::open_regular;
 
 /// Rows are read so many at a time.
 const BATCH_ROWS: usize = 32 << 10;
@@ -349,30 +350,6 @@ fn footer_bytes(file: &File, size: u64) -> io::Result<u64> {
     file.seek(SeekFrom::End(-(end.len() as i64)))?;
     file.read_exact(&mut end)?;
     Ok(u32::from_le_bytes([end[0], end[1], end[2], end[3]]).into())
-}
-
-/// Opens a regular file to be read. Symbolic links are not followed: a table is a file of its dataset.
-///
-/// # Errors
-/// The system's error, and one that says that the path is no regular file.
-pub fn open_regular(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // The file may become a link or a FIFO after it was looked at.
-        options.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
-    }
-    if !fs::symlink_metadata(path)?.is_file() {
-        return Err(not_regular());
-    }
-    let file = options.open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
-}
-
-fn not_regular() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file, as each table of a dataset is")
 }
 
 thread_local! {

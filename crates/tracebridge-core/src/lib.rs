@@ -8,6 +8,7 @@
 
 pub mod android;
 pub mod categories;
+pub mod child;
 pub mod cli;
 pub mod clock;
 pub mod console;
@@ -16,5 +17,7 @@ pub mod ftrace;
 pub mod ids;
 pub mod ignored_signals;
 pub mod output_file;
+#[cfg(unix)]
+mod system_calls;
 pub mod text;
 pub mod trace_dat;

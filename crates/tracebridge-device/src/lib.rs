@@ -13,7 +13,7 @@ mod step_log;
 mod system;
 
 use tracebridge_core::{
-    categories, clock, console, ftrace, ids, ignored_signals, output_file, text, trace_dat,
+    categories, child, clock, console, ftrace, ids, ignored_signals, output_file, text, trace_dat,
 };
 use tracebridge_markers as markers;
 use tracebridge_markers::internals::counter;

@@ -14,6 +14,7 @@ use super::{MemoryArgs, print_list};
 use crate::cli::{Exit, exit};
 use crate::console::{TerminalWriter, complain};
 use crate::export::ConversionLosses;
+use crate::file_access;
 use crate::formats::archive::ArchiveError;
 use crate::formats::samples::{SampleEvent, SampleRate, SampleThread};
 use crate::formats::video_time;
@@ -61,7 +62,7 @@ fn print_reports(args: &InfoArgs, out: &mut dyn Write) -> io::Result<Exit> {
     let mut exit = Exit::Complete;
     for files in input_files(&args.files) {
         let path = &files.path;
-        if path.is_dir() {
+        if file_access::is_dir(path) {
             match container::search_directory(path) {
                 Ok(found) => {
                     print_container(out, &found, args.json)?;

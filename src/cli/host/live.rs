@@ -108,7 +108,7 @@ impl LivePageArgs {
     pub(super) fn show(&self, title: &str, address: &str) {
         complain(format_args!("{title}: {address}"));
         if self.open == OpenArg::Browser
-            && let Err(error) = browser::open(address.as_ref())
+            && let Err(error) = browser::open_secret(address)
         {
             complain(format_args!("tracebridge: {}", message(&error)));
         }

@@ -2,7 +2,7 @@
 //! besides and shows the recording while it runs.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command as Process, Stdio};
+use std::process::Stdio;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use nix::sys::signal::{Signal, kill};
@@ -13,6 +13,7 @@ use super::given_flag::given_flags;
 use super::live::{LivePageArgs, print};
 use super::terminal::TERMINAL;
 use super::{Exit, interrupt};
+use crate::child::{self, ChildKind};
 use crate::desk::DeskError;
 use crate::desk::live::{LiveRequest, LocalRecorder, follow_recorder};
 use crate::markers::TRACEFS_PLACES;
@@ -95,7 +96,7 @@ fn mounted_tracefs() -> PathBuf {
 fn mark(tracefs: Option<&Path>, name: &str) -> Result<(), DeskError> {
     let failed = |why: String| DeskError::Request(format!("the marker was not written: {why}").into());
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    let mut command = Process::new(program);
+    let mut command = child::command(program, ChildKind::Own);
     command.arg("mark");
     if let Some(tracefs) = tracefs {
         command.arg("--tracefs").arg(tracefs);

@@ -5,6 +5,7 @@ mod adb;
 mod against;
 mod browser;
 mod completions;
+mod confinement;
 mod dataset;
 mod dmtracedump;
 mod endings;
@@ -35,7 +36,6 @@ mod why;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) use local_record::LocalCommand;
 use std::collections::HashSet;
-use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -44,6 +44,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::{Exit, units};
 use crate::console::{TerminalWriter, complain};
+use crate::file_access;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{TrackEventCounts, is_benchmark_metrics};
 pub use dmtracedump::translate;
@@ -92,6 +93,7 @@ impl HostCommand {
             HostCommand::Version(args) => version::run(&args),
             HostCommand::Completions(args) => completions::run(&args),
         };
+        browser::remove_leading_pages();
         interrupt::settle();
         result
     }
@@ -108,6 +110,8 @@ fn run_profile(mut args: profile::ProfileArgs) -> anyhow::Result<Exit> {
 /// A command of the host, with the flag `-v` that all of them and their subcommands have.
 pub struct LoggedCommand {
     is_verbose: bool,
+    /// The directories to which an assistant's server confines the command.
+    below: Vec<PathBuf>,
     command: HostCommand,
 }
 
@@ -115,6 +119,7 @@ impl LoggedCommand {
     /// Starts the log, if it is asked for, and runs the command.
     pub fn run(self) -> anyhow::Result<Exit> {
         log_output::start(self.is_verbose);
+        confinement::start(&self.below)?;
         self.command.run()
     }
 }
@@ -125,7 +130,9 @@ impl Subcommand for LoggedCommand {
         let names: Vec<String> = own.get_subcommands().map(|own| own.get_name().to_owned()).collect();
         let commands = HostCommand::augment_subcommands(command).mut_subcommand("adb", help::with_host_hints);
         names.into_iter().fold(commands, |command, name| {
-            command.mut_subcommand(name, |own| own.arg(log_output::verbose_flag()))
+            command.mut_subcommand(name, |own| {
+                own.arg(log_output::verbose_flag()).arg(confinement::below_flag())
+            })
         })
     }
 
@@ -144,8 +151,10 @@ impl FromArgMatches for LoggedCommand {
     }
 
     fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<LoggedCommand, clap::Error> {
-        let is_verbose = matches.subcommand().is_some_and(|(_, own)| own.get_flag(log_output::VERBOSE));
-        Ok(LoggedCommand { is_verbose, command: HostCommand::from_arg_matches_mut(matches)? })
+        let own = matches.subcommand().map(|(_, own)| own);
+        let is_verbose = own.is_some_and(|own| own.get_flag(log_output::VERBOSE));
+        let below = own.map(confinement::directories).unwrap_or_default();
+        Ok(LoggedCommand { is_verbose, below, command: HostCommand::from_arg_matches_mut(matches)? })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -192,16 +201,16 @@ impl MemoryArgs {
 
 /// A file, or all files of a directory by their names, but the metrics of a benchmark.
 fn files_in(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    if !path.is_dir() {
+    if !file_access::is_dir(path) {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
-    let found: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let entries = file_access::entries(path).with_context(|| path.display().to_string())?;
+    let found: Result<Vec<PathBuf>, _> = entries.collect();
     let mut files = found.with_context(|| path.display().to_string())?;
     // What begins with a dot is the system's, or an output that is not complete.
     let is_hidden =
         |file: &Path| file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    files.retain(|file| file.is_file() && !is_hidden(file) && !is_benchmark_metrics(file));
+    files.retain(|file| file_access::is_file(file) && !is_hidden(file) && !is_benchmark_metrics(file));
     files.sort();
     anyhow::ensure!(!files.is_empty(), "{}: no files", path.display());
     Ok(files)
@@ -286,7 +295,7 @@ mod tests {
     fn hidden_files_of_a_directory_are_no_inputs() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["b.dat", "a.dat", ".DS_Store", ".a.dat.0123.part"] {
-            fs::write(dir.path().join(name), "").unwrap();
+            std::fs::write(dir.path().join(name), "").unwrap();
         }
         assert_eq!(files_in(dir.path()).unwrap(), ["a.dat", "b.dat"].map(|name| dir.path().join(name)));
     }

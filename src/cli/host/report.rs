@@ -20,6 +20,7 @@ use crate::export::OutputFormat;
 use crate::export::convert::ConvertRequest;
 use crate::export::explain::grown;
 use crate::export::runs::compare;
+use crate::file_access;
 use crate::formats::input::Input;
 use crate::formats::{files_of, is_report_page};
 use crate::measure::Comparison;
@@ -108,7 +109,7 @@ fn check_page_name(inputs: &[PathBuf], output: &Path) -> anyhow::Result<()> {
 /// Runs `open`.
 pub fn open(args: OpenArgs) -> anyhow::Result<Exit> {
     if let [page] = args.inputs.as_slice()
-        && page.is_file()
+        && file_access::is_file(page)
         && is_report_page(&Input::open(page)?)
     {
         // Not canonical: Windows opens no page by the long form of its path.

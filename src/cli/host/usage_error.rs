@@ -10,6 +10,7 @@ use super::command_line;
 use crate::cli::tips::without_escapes;
 use crate::console::complain;
 use crate::desk::host_command;
+use crate::file_access;
 use crate::formats::input::Input;
 use crate::formats::{self, FormatId};
 
@@ -29,17 +30,17 @@ pub fn print_usage_error(error: clap::Error) {
 
 /// Whether a word is the name of a file, or looks like one.
 fn is_path(word: &str) -> bool {
-    Path::new(word).exists() || word.contains(['/', '.', '\\'])
+    file_access::exists(Path::new(word)) || word.contains(['/', '.', '\\'])
 }
 
 /// Says which commands read a file, where its name stands in a command's place (`tracebridge app.trace`).
 fn suggest_commands(word: &str) {
     let path = Path::new(word);
-    if !path.exists() {
+    if !file_access::exists(path) {
         return complain(format_args!("tracebridge: {word}: is no command, and no such file is here"));
     }
     // What is read from a pipe would be missing later.
-    let input = path.is_file().then(|| Input::open(path).ok()).flatten();
+    let input = file_access::is_file(path).then(|| Input::open(path).ok()).flatten();
     let commands = match input.map(|input| formats::identify(&input)) {
         Some(Ok(FormatId::MethodTrace)) => {
             ["open FILE", "info FILE", "profile FILE", "merge FILE -o OUT.pftrace"].as_slice()
@@ -132,11 +133,7 @@ mod tests {
             let answer = answer(&program, line);
             assert!(answer.contains(tip) && !answer.contains("use '--"), "{line}: {answer}");
         }
-        for (line, tips) in [
-            ("convert -Y x.dat", 0),
-            ("launch --root com.a", 1),
-            ("adb -s S1 devices", 0),
-        ] {
+        for (line, tips) in [("convert -Y x.dat", 0), ("launch --root com.a", 1), ("adb -s S1 devices", 0)] {
             let answer = answer(&program, line);
             assert_eq!(answer.matches("tip:").count(), tips, "{line}: {answer}");
         }

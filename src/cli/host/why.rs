@@ -14,6 +14,7 @@ use crate::cli::{Exit, exit::UsageError, units};
 use crate::console::TerminalWriter;
 use crate::export::convert::ConvertRequest;
 use crate::export::explain::{ExplainError, Explained, explain, explain_runs};
+use crate::file_access;
 use crate::why::{Question, difference, lines, lines_of_several, thread_lines};
 
 /// Say why a launch, a frame or a slice took as long as it did: causes that add up
@@ -81,7 +82,7 @@ pub struct WhyArgs {
 impl WhyArgs {
     fn question(&self) -> Result<Question, UsageError> {
         for (flag, usual, value) in [("--launch", "1", &self.launch), ("--frame", "late", &self.frame)] {
-            if let Some(file) = value.as_deref().filter(|value| Path::new(value).is_file()) {
+            if let Some(file) = value.as_deref().filter(|value| file_access::is_file(Path::new(value))) {
                 return Err(UsageError::from(format!(
                     "{flag} has taken the file {file}: name the files first, or write {flag}={usual}"
                 )));

@@ -12,6 +12,7 @@ use crate::desk::device::StreamEnd;
 use crate::desk::error::DeskError;
 use crate::desk::outcome::DeviceOutcome;
 use crate::desk::user_interface::UserInterface;
+use crate::file_access;
 use crate::formats::input::unreadable_cure;
 use crate::formats::trace_dat::{self, GrowingDat, GrowingStep};
 use crate::trace_dat::MAGIC as DAT_MAGIC;
@@ -168,11 +169,11 @@ pub fn follow_file(
 
 /// Opens a file by what it begins with. `None` where the user ends the wait for that.
 fn open(path: &Path, ui: &dyn UserInterface) -> io::Result<Option<FollowedFile>> {
-    let kind = std::fs::metadata(path).map_err(|error| {
+    let kind = file_access::metadata(path).map_err(|error| {
         let mut part = path.as_os_str().to_owned();
         part.push(".cpu0");
         let part = PathBuf::from(part);
-        let is_trace_cmd = error.kind() == io::ErrorKind::NotFound && part.exists();
+        let is_trace_cmd = error.kind() == io::ErrorKind::NotFound && file_access::exists(&part);
         if is_trace_cmd { NotFollowed::TraceCmd(part).into() } else { error }
     })?;
     // A pipe that nobody writes to would not even be opened.
@@ -182,7 +183,7 @@ fn open(path: &Path, ui: &dyn UserInterface) -> io::Result<Option<FollowedFile>>
     if !kind.is_file() {
         return Err(NotFollowed::NotRegular.into());
     }
-    let mut file = File::open(path).map_err(|error| NotFollowed::Unreadable { error })?;
+    let mut file = file_access::open(path).map_err(|error| NotFollowed::Unreadable { error })?;
     let deadline = Instant::now() + BEGIN_TIMEOUT;
     loop {
         let mut begin = Vec::new();

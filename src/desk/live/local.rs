@@ -2,13 +2,14 @@
 
 use std::io::{self, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::request::{LiveRequest, OUTPUT, check_directory};
 use super::result::outcome;
 use super::view::{LiveControls, LiveView};
+use crate::child::{self, ChildKind};
 use crate::desk::device::StreamEnd;
 use crate::desk::error::DeskError;
 use crate::desk::outcome::DeviceOutcome;
@@ -60,7 +61,7 @@ pub fn follow_recorder(
         .map_err(|source| DeskError::LocalFile { path: "this program".to_owned(), source })?;
     let local_error = |source| DeskError::LocalFile { path: program.display().to_string(), source };
     let view = LiveView::start(request, Path::new(OUTPUT), "this machine")?;
-    let mut command = Command::new(&program);
+    let mut command = child::command(&program, ChildKind::Own);
     command.args(["record", "-o", "-", "--live", "--json"]).args(&request.args);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(local_error)?;

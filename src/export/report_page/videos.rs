@@ -11,6 +11,7 @@ use super::blocks::BlockWriter;
 use super::columns::EncodedColumns as _;
 use super::tracks::{Owner, PageTrack, TrackColumns, TrackRole};
 use crate::clock::Timestamp;
+use crate::file_access;
 use crate::formats::ScreenVideo;
 use crate::formats::input::Input;
 use crate::formats::screen_video::VIDEO_TRACK;
@@ -55,7 +56,10 @@ impl<'a> PageVideos<'a> {
         let place = |(number, input): (usize, &'a Input)| {
             let place = if is_inside {
                 PicturePlace::Inside(input)
-            } else if input.is_member || input.packed.is_some() || !Path::new(&input.name).is_file() {
+            } else if input.is_member
+                || input.packed.is_some()
+                || !file_access::is_file(Path::new(&input.name))
+            {
                 PicturePlace::Nowhere
             } else {
                 let page = if is_stdout(output) { Path::new("page.html") } else { output };

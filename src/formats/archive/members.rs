@@ -1,6 +1,5 @@
 //! The files of an archive or a directory, whatever their container is.
 
-use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use zip::ZipArchive;
 
 use super::manifest::ManifestError;
 use super::tar::{self, TarMember};
+use crate::file_access::{self, MEMBER_SEPARATOR};
 use crate::formats::input::{Input, InputError, Omission, OmissionReason};
 use crate::formats::spill::{FileBytes, RELEASE_BYTES, SpillWriter, is_of_temporary_file};
 use crate::formats::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
@@ -25,9 +25,6 @@ pub(in crate::formats) const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 pub fn is_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(ZIP_MAGIC)
 }
-
-/// Separates the path of an archive from the path of a file in it.
-pub const MEMBER_SEPARATOR: &str = "//";
 
 /// A container of files.
 pub struct Members<'a> {
@@ -84,7 +81,7 @@ impl<'a> Members<'a> {
         };
         let mut waiting = vec![(root.to_owned(), 0)];
         'search: while let Some((dir, depth)) = waiting.pop() {
-            let entries = match fs::read_dir(&dir) {
+            let entries = match file_access::entries(&dir) {
                 Ok(entries) => entries,
                 Err(error) if depth == 0 => return Err(error),
                 Err(error) => {
@@ -92,14 +89,14 @@ impl<'a> Members<'a> {
                     continue;
                 }
             };
-            for entry in entries.flatten() {
-                let Ok(kind) = entry.file_type() else { continue };
+            for entry in entries.flatten().filter(|entry| !file_access::is_link(entry)) {
+                let Ok(kind) = file_access::metadata(&entry) else { continue };
                 if kind.is_dir() && depth < MAX_DEPTH {
-                    waiting.push((entry.path(), depth + 1));
+                    waiting.push((entry, depth + 1));
                 } else if kind.is_dir() {
-                    omit(&entry.path(), OmissionReason::TooDeep);
+                    omit(&entry, OmissionReason::TooDeep);
                 } else if kind.is_file() {
-                    list.push(entry.path());
+                    list.push(entry);
                     // One more tells that there are too many.
                     if list.len() > MAX_FILES {
                         break 'search;
@@ -201,7 +198,7 @@ impl<'a> Members<'a> {
             Container::Directory { root, list, .. } => {
                 let path = list.get(number)?;
                 let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
-                Some(File::open(path).map(|mut file| {
+                Some(file_access::open(path).map(|mut file| {
                     let size = file.metadata().map_or(0, |meta| meta.len());
                     read(name, size, &mut file)
                 }))
@@ -236,7 +233,13 @@ impl<'a> Members<'a> {
                 }
                 Ok(opened)
             }
-            Container::Directory { root, limit, .. } => Ok(Input::open_within(&root.join(path), limit)?),
+            Container::Directory { root, list, limit, .. } => {
+                // A manifest names files of its directory alone.
+                let path = Path::new(path.trim_start_matches("./"));
+                let is_named = |file: &&PathBuf| file.strip_prefix(&*root) == Ok(path);
+                let file = list.iter().find(is_named).ok_or_else(missing)?;
+                Ok(Input::open_within(file, limit)?)
+            }
         }
     }
 }

@@ -26,7 +26,7 @@ use manifest::{Manifest, ManifestFile, is_manifest};
 
 pub use manifest::ManifestError;
 pub(super) use members::ZIP_MAGIC;
-pub use members::{ArchiveError, MEMBER_SEPARATOR, Members, is_zip};
+pub use members::{ArchiveError, Members, is_zip};
 
 /// So many archives inside each other are opened.
 const DEPTH: Depth = Depth::new(3);

@@ -13,13 +13,13 @@ mod hostile_tests;
 mod work_limit;
 
 use std::collections::HashMap;
-use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use self::work_limit::OverWorkLimit;
 use super::mapped_file::MappedFile;
 use super::unpack_budget::UnpackLimit;
+use crate::file_access;
 
 pub(crate) use address::{FunctionNames, SymbolAddress};
 
@@ -101,16 +101,16 @@ impl SymbolDirectory {
         let mut found = SymbolDirectory { limit: limit.clone(), ..SymbolDirectory::default() };
         let mut looked_at = 0;
         for path in paths {
-            let metadata = fs::metadata(path).map_err(|error| named(path, &error))?;
+            let metadata = file_access::metadata(path).map_err(|error| named(path, &error))?;
             if !metadata.is_dir() {
                 found.look_at(path);
                 continue;
             }
-            fs::read_dir(path).map_err(|error| named(path, &error))?;
+            drop(file_access::entries(path).map_err(|error| named(path, &error))?);
             let mut directories = vec![(path.clone(), 0)];
             while let Some((directory, depth)) = directories.pop() {
-                let Ok(entries) = fs::read_dir(&directory) else { continue };
-                let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+                let Ok(entries) = file_access::entries(&directory) else { continue };
+                let mut entries: Vec<PathBuf> = entries.flatten().collect();
                 entries.sort();
                 for entry in entries {
                     looked_at += 1;
@@ -119,10 +119,10 @@ impl SymbolDirectory {
                         return Ok(found);
                     }
                     // A link to a directory may lead back.
-                    let is_directory = fs::symlink_metadata(&entry).is_ok_and(|entry| entry.is_dir());
+                    let is_directory = !file_access::is_link(&entry) && file_access::is_dir(&entry);
                     if is_directory && depth < MAX_DEPTH {
                         directories.push((entry, depth + 1));
-                    } else if fs::metadata(&entry).is_ok_and(|entry| entry.is_file()) {
+                    } else if file_access::is_file(&entry) {
                         found.look_at(&entry);
                     }
                 }
@@ -199,7 +199,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 }
 
 fn mapped(path: &Path) -> Option<MappedFile> {
-    let file = File::open(path).ok()?;
+    let file = file_access::open(path).ok()?;
     let is_empty = file.metadata().ok()?.len() == 0;
     if is_empty { None } else { MappedFile::new(file, &path.display().to_string()).ok() }
 }
@@ -207,7 +207,7 @@ fn mapped(path: &Path) -> Option<MappedFile> {
 /// The file with symbols at a path; `None` for other files.
 fn identified(path: &Path) -> Option<SymbolFile> {
     let mut head = Vec::new();
-    File::open(path).ok()?.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
+    file_access::open(path).ok()?.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
     let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if elf::detect(&head) {
         let map = mapped(path)?;
@@ -238,6 +238,8 @@ fn trimmed_build_id(build_id: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const BREAKPAD: &str = "MODULE Linux arm64 DDCCBBAA22114433556677889900AABB0 libx.so\n\

@@ -20,24 +20,25 @@ use std::time::{Duration, Instant};
 use tungstenite::handshake::derive_accept_key;
 
 use self::client::{ClientQueue, Outgoing};
-use crate::http::{HttpRequest, ReadUntil};
+use crate::http::{HttpRequest, PendingConnections, ReadUntil, SecretNumber};
 
 pub use self::command::{LiveCommand, SavedFormat};
 pub use self::host::LiveHost;
 
 /// The most browsers that follow a recording at the same time.
 const MAX_CLIENTS: usize = 8;
-/// The most connections at the same time, those of browsers that follow the recording among them.
+/// The most connections at the same time that have shown the number, those of browsers that follow the
+/// recording among them.
 const MAX_CONNECTIONS: usize = 24;
-/// How long a browser may take for its request, and to take each part of an answer.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a browser may take for its request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a browser may take for each part of an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause between two looks for a connection.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The most bytes of batches that are kept for browsers that come late. It is less than what may wait for
 /// one of them.
 const MAX_HISTORY_BYTES: usize = 12 << 20;
-/// Bytes of the number in the addresses.
-const TOKEN_BYTES: usize = 16;
 
 /// A server that browsers follow a recording with. It ends when it is dropped.
 pub struct LiveServer {
@@ -47,10 +48,12 @@ pub struct LiveServer {
 
 struct SharedServer {
     port: u16,
-    token: String,
+    token: SecretNumber,
     keep: Duration,
     is_over: AtomicBool,
+    /// The connections that have shown the number.
     connections: AtomicUsize,
+    pending: PendingConnections,
     state: Mutex<ServerState>,
 }
 
@@ -88,14 +91,13 @@ impl LiveServer {
     pub fn start(port: u16, keep: Duration, host: Arc<dyn LiveHost>) -> io::Result<LiveServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         listener.set_nonblocking(true)?;
-        let mut random = [0; TOKEN_BYTES];
-        getrandom::fill(&mut random).map_err(io::Error::other)?;
         let shared = Arc::new(SharedServer {
             port: listener.local_addr()?.port(),
-            token: data_encoding::HEXLOWER.encode(&random),
+            token: SecretNumber::new()?,
             keep,
             is_over: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
+            pending: PendingConnections::default(),
             state: Mutex::default(),
         });
         let accepting = {
@@ -181,25 +183,31 @@ fn accept(listener: &TcpListener, shared: &Arc<SharedServer>, host: &Arc<dyn Liv
             std::thread::sleep(POLL_INTERVAL);
             continue;
         };
-        if shared.connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
-            shared.connections.fetch_sub(1, Ordering::Relaxed);
-            // It is not waited for: what does not fit into the socket at once is lost.
-            let _ = stream.set_nonblocking(true);
-            let _ = answer(&stream, "503 Service Unavailable", "text/plain", b"too many connections\n");
-            continue;
-        }
-        let shared_of_thread = shared.clone();
+        let shared = shared.clone();
         let host = host.clone();
-        let started = std::thread::Builder::new().name("live-client".to_owned()).spawn(move || {
-            let shared = shared_of_thread;
+        // Where no thread can be started, the connection is closed.
+        let _ = std::thread::Builder::new().name("live-client".to_owned()).spawn(move || {
             if let Err(error) = serve_one(stream, &shared, host.as_ref()) {
                 log::debug!("browser: {error}");
             }
-            shared.connections.fetch_sub(1, Ordering::Relaxed);
         });
-        if started.is_err() {
-            shared.connections.fetch_sub(1, Ordering::Relaxed);
-        }
+    }
+}
+
+/// The place of a connection that has shown the number.
+struct ConnectionPlace<'a>(&'a AtomicUsize);
+
+impl<'a> ConnectionPlace<'a> {
+    /// `None` where all places are taken.
+    fn take(connections: &'a AtomicUsize) -> Option<ConnectionPlace<'a>> {
+        let place = ConnectionPlace(connections);
+        (connections.fetch_add(1, Ordering::Relaxed) < MAX_CONNECTIONS).then_some(place)
+    }
+}
+
+impl Drop for ConnectionPlace<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -245,11 +253,6 @@ fn asked(path: &str) -> Option<Asked> {
     Some(Asked::Kept { from_ns: kept.0, to_ns: kept.1 })
 }
 
-/// Whether two texts are the same. The time that this takes tells nothing of where they differ.
-fn is_same(given: &[u8], secret: &[u8]) -> bool {
-    given.len() == secret.len() && given.iter().zip(secret).fold(0, |all, (a, b)| all | (a ^ b)) == 0
-}
-
 /// Answers the request of one connection.
 fn serve_one(
     stream: TcpStream,
@@ -257,7 +260,8 @@ fn serve_one(
     host: &dyn LiveHost,
 ) -> Result<(), tungstenite::Error> {
     stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    let pending = shared.pending.add(&stream)?;
     let text = |status, text: &str| answer(&stream, status, "text/plain; charset=utf-8", text.as_bytes());
     // A browser sends nothing behind its request before it has the answer.
     let request = match HttpRequest::read(&mut BufReader::new(ReadUntil::new(&stream, REQUEST_TIMEOUT))) {
@@ -280,9 +284,13 @@ fn serve_one(
         return Ok(text("405 Method Not Allowed", "this server answers GET alone\n")?);
     };
     let below = path.strip_prefix('/').and_then(|path| path.split_once('/'));
-    let below = below.filter(|(token, _)| is_same(token.as_bytes(), shared.token.as_bytes()));
+    let below = below.filter(|(token, _)| shared.token.is(token));
     let Some(asked) = below.and_then(|(_, below)| asked(below)) else {
         return Ok(text("404 Not Found", "nothing is here\n")?);
+    };
+    drop(pending);
+    let Some(_place) = ConnectionPlace::take(&shared.connections) else {
+        return Ok(text("503 Service Unavailable", "too many connections\n")?);
     };
     // Only the page may be opened from elsewhere, with the number that nobody else knows.
     let site = request.field("sec-fetch-site").unwrap_or("same-origin");

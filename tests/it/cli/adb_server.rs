@@ -409,7 +409,7 @@ fn leave_recording(desk: &Desk, id: u32, output: &str, status: Option<&str>, cap
 }
 
 /// A recording that every output can be made of.
-fn golden_capture() -> Vec<u8> {
+pub fn golden_capture() -> Vec<u8> {
     fs::read(format!("{}/tests/golden/dat/v6.dat", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 

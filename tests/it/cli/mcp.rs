@@ -17,7 +17,7 @@ const USUAL_BYTES: usize = 4_000;
 
 /// A server with one client.
 pub(super) struct Session {
-    server: Child,
+    pub(super) server: Child,
     lines: Receiver<String>,
     last_id: u64,
 }
@@ -28,7 +28,7 @@ impl Session {
         Session::start_with(tracebridge(), dir, args)
     }
 
-    fn start_with(mut command: Command, dir: &Path, args: &[&str]) -> Session {
+    pub fn start_with(mut command: Command, dir: &Path, args: &[&str]) -> Session {
         command.arg("mcp").args(args).current_dir(dir);
         let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdout = server.stdout.take().unwrap();
@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// Sends a request, and returns its number.
-    fn send(&mut self, method: &str, params: Value) -> u64 {
+    pub fn send(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// The next message that `fits`.
-    fn receive(&self, fits: impl Fn(&Value) -> bool) -> Value {
+    pub fn receive(&self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = self.lines.recv_timeout(WAIT_LIMIT).expect("the server answers");
             let message: Value = serde_json::from_str(&line).unwrap();
@@ -82,7 +82,7 @@ impl Session {
     }
 
     /// Calls a tool. Returns its answer, or the message of its error.
-    fn call(&mut self, name: &str, arguments: Value) -> Result<Value, String> {
+    pub fn call(&mut self, name: &str, arguments: Value) -> Result<Value, String> {
         let said = self.request("tools/call", json!({ "name": name, "arguments": arguments }));
         let result = &said["result"];
         let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{said}"));

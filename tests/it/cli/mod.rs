@@ -51,6 +51,8 @@ mod many_events;
 mod mapping;
 #[cfg(unix)]
 mod mcp;
+#[cfg(target_os = "linux")]
+mod mcp_borders;
 mod method_writers;
 mod mistakes;
 mod one_way_in;

@@ -2,6 +2,7 @@
 //! on floors, imports downward only, no circle of files, names, statements and comments in one form, and
 //! pages whose links lead somewhere.
 
+mod borders;
 mod code;
 mod desks;
 mod hermetic;
@@ -33,7 +34,7 @@ const CRATES: &[Crate] = &[
     Crate {
         dir: "src",
         floors: &[
-            &["http", "markup", "progress", "statistics", "varint", "workers"],
+            &["file_access", "http", "markup", "progress", "statistics", "varint", "workers"],
             &["adb", "art"],
             &["tables"],
             &["formats"],
@@ -63,7 +64,8 @@ const CRATES: &[Crate] = &[
     Crate {
         dir: "crates/tracebridge-core/src",
         floors: &[
-            &["clock", "console", "depth", "ids", "ignored_signals", "output_file", "text"],
+            &["clock", "console", "depth", "ids", "ignored_signals", "system_calls", "text"],
+            &["child", "output_file"],
             &["android", "ftrace"],
             &["categories", "trace_dat"],
             &["cli"],

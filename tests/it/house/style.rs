@@ -12,7 +12,7 @@ use super::code::{
 
 /// Files of whose types a build has no second one: another file takes their place on other systems, or with
 /// another feature.
-const ALTERNATIVES: [&str; 2] = ["output_file/windows.rs", "src/ring_off.rs"];
+const ALTERNATIVES: [&str; 3] = ["file_access/windows.rs", "output_file/windows.rs", "src/ring_off.rs"];
 
 /// The width of a comment, in characters.
 const COMMENT_COLUMNS: usize = 110;

@@ -37,6 +37,34 @@ fn a_recording_that_is_complete_is_shown_and_ends() {
     assert!(ran.said().contains("the file ends inside its pages"), "{}", ran.said());
 }
 
+/// The number of a page's address is in no argument of the browser, which every user of the machine sees, and
+/// signals reach the browser.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_browser_is_led_to_the_page_by_a_file_of_the_user_alone() {
+    let dir = support::tempdir();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::write(at("x.dat"), launch()).unwrap();
+    let script = "#!/bin/sh\ncp \"$1\" page; echo \"$1\" >path; stat -c %a \"$1\" >mode; tr '\\0' '\\n' </proc/$$/cmdline >words
+                  sed -n 's/^Sig\\(Blk\\|Ign\\):\\s*//p' /proc/$$/status >signals\n";
+    support::write_program(&at("browser"), script);
+    let mut command = tracebridge();
+    command.args(["live", "x.dat"]).current_dir(dir.path()).env("BROWSER", at("browser"));
+    let ran = command.run().exited(0);
+    let text = ran.said();
+    let address = text.lines().find_map(|line| line.strip_prefix("x.dat: ")).unwrap();
+    let number = address.trim_end_matches('/').rsplit('/').next().unwrap();
+    assert_eq!(number.len(), 32, "{text}");
+    let read = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+    assert!(!read("words").contains(number), "{}", read("words"));
+    assert!(read("page").contains(&format!("url={address}\"")), "{}", read("page"));
+    assert_eq!(read("mode").trim(), "600");
+    assert!(!Path::new(read("path").trim()).exists(), "the page is left");
+    // Neither HUP nor INT nor TERM is blocked or ignored.
+    let has_none = |mask: &str| u64::from_str_radix(mask, 16).unwrap() & 0x4003 == 0;
+    assert!(read("signals").lines().all(has_none), "{}", read("signals"));
+}
+
 #[test]
 fn a_recording_that_grows_is_shown_and_watched_for_conditions() {
     let dir = support::tempdir();

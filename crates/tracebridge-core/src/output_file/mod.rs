@@ -29,6 +29,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf, is_separator};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,49 @@ const MAX_NAME_BYTES: usize = 200;
 /// How long [`abandon_all`] waits for a file that is just being created or renamed.
 const MAX_WAIT_FOR_FILE_SYSTEM: Duration = Duration::from_millis(500);
 
+/// Whether no output of this process may take the place of a file.
+static KEEPS_FILES: AtomicBool = AtomicBool::new(false);
+
+/// From now on no output of this process takes the place of anything that is there, whatever name it makes.
+pub fn keep_files() {
+    KEEPS_FILES.store(true, Ordering::Relaxed);
+}
+
+/// Fails if something is at `target`, also a symbolic link that leads nowhere, and the process keeps what is
+/// there ([`keep_files`]).
+///
+/// # Errors
+/// `AlreadyExists`.
+pub fn check_replaceable(target: &Path) -> io::Result<()> {
+    if KEEPS_FILES.load(Ordering::Relaxed) { check_free(target) } else { Ok(()) }
+}
+
+/// Fails if something is at `target`, also a symbolic link that leads nowhere.
+///
+/// # Errors
+/// `AlreadyExists`.
+pub fn check_free(target: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(target).is_ok() { Err(is_taken()) } else { Ok(()) }
+}
+
+fn is_taken() -> io::Error {
+    let why = "is there already, and outputs do not replace files here: name another output";
+    io::Error::new(io::ErrorKind::AlreadyExists, why)
+}
+
+/// Gives a file the name `to`, which nothing may have.
+///
+/// # Errors
+/// `AlreadyExists`, and the system's others; the file then keeps its name.
+pub fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
+    let renamed = match system::rename_to_new(from, to) {
+        // A hard link is never made onto another file.
+        Ok(false) => fs::hard_link(from, to).and_then(|()| fs::remove_file(from)),
+        done => done.map(drop),
+    };
+    renamed.map_err(|error| if error.kind() == io::ErrorKind::AlreadyExists { is_taken() } else { error })
+}
+
 /// The `.part` files of this process. Whoever creates, renames or removes one holds the lock meanwhile.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -94,6 +138,7 @@ impl OutputFile {
     /// The system's error if no file can be created in the target's directory, if `target` is a directory, or
     /// if nobody may write to the file that is there.
     pub fn create(target: &Path, readers: Readers) -> io::Result<OutputFile> {
+        check_replaceable(target)?;
         let existing = fs::metadata(target).ok();
         if existing.as_ref().is_some_and(Metadata::is_dir) || has_empty_name(target) {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -145,7 +190,11 @@ impl OutputFile {
         if !system::is_named(&self.file, part)? {
             return Err(exchanged());
         }
-        fs::rename(part, &self.target)?;
+        if KEEPS_FILES.load(Ordering::Relaxed) {
+            rename_to_new(part, &self.target)?;
+        } else {
+            fs::rename(part, &self.target)?;
+        }
         parts.retain(|other| other != part);
         self.part = None;
         if system::is_named(&self.file, &self.target)? { Ok(()) } else { Err(exchanged()) }
@@ -480,6 +529,19 @@ mod tests {
             (names(dir.path()), fs::read(&victim).unwrap()),
             (vec!["victim".to_owned()], b"mine".to_vec())
         );
+    }
+
+    #[test]
+    fn a_file_that_is_to_be_kept_is_not_replaced_however_late_it_comes() {
+        let dir = tempfile::tempdir().unwrap();
+        let [new, taken] = ["new", "taken"].map(|name| dir.path().join(name));
+        fs::write(&new, "new").unwrap();
+        fs::write(&taken, "mine").unwrap();
+        let error = rename_to_new(&new, &taken).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&taken).unwrap(), b"mine");
+        rename_to_new(&new, &dir.path().join("free")).unwrap();
+        assert!(check_free(&new).is_ok() && check_free(&taken).is_err());
     }
 
     #[cfg(unix)]

@@ -1,11 +1,12 @@
-//! Files on Unix: owners, modes, FIFOs, the number of a file, and the exchange of two names. The exchange is
-//! the only unsafe code of the crate.
+//! Files on Unix: owners, modes, FIFOs, the number of a file, and names that are exchanged or new.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
+
+use crate::system_calls;
 
 /// Has opening fail if the path's last part is a symbolic link.
 pub(super) fn follow_no_link(options: &mut OpenOptions) {
@@ -71,41 +72,22 @@ pub(super) fn synchronise_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Exchanges the names of two directories of one file system at once: renameat2(2), Linux 3.15. Returns
-/// `false`, and does nothing, where the kernel or the file system cannot.
+/// Exchanges the names of two directories of one file system at once. Returns `false`, and does nothing,
+/// where the kernel or the file system cannot.
 ///
 /// # Errors
 /// The system's error.
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code)] // nix wraps renameat2(2) for glibc alone, and the released binary is linked with musl
 pub(super) fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
-    use std::ffi::CString;
-    use std::os::unix::ffi::OsStrExt;
-
-    use nix::errno::Errno;
-    use nix::libc;
-
-    /// `RENAME_EXCHANGE` of the kernel's include/uapi/linux/fs.h.
-    const RENAME_EXCHANGE: libc::c_uint = 2;
-    let a = CString::new(a.as_os_str().as_bytes())?;
-    let b = CString::new(b.as_os_str().as_bytes())?;
-    let cwd = libc::AT_FDCWD;
-    // SAFETY: the kernel reads two paths that end with a NUL and live until the call returns, and numbers.
-    let done =
-        unsafe { libc::syscall(libc::SYS_renameat2, cwd, a.as_ptr(), cwd, b.as_ptr(), RENAME_EXCHANGE) };
-    if done == 0 {
-        return Ok(true);
-    }
-    match Errno::last() {
-        Errno::EINVAL | Errno::ENOSYS => Ok(false),
-        error => Err(error.into()),
-    }
+    system_calls::rename(a, b, system_calls::EXCHANGE)
 }
 
-/// Exchanges no names: only Linux can. Returns `false`.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
-    Ok(false)
+/// Gives a file a name that nothing has. Returns `false`, and does nothing, where the kernel or the file
+/// system cannot do that at once.
+///
+/// # Errors
+/// The system's error; `AlreadyExists` where something has the name.
+pub(super) fn rename_to_new(from: &Path, to: &Path) -> io::Result<bool> {
+    system_calls::rename(from, to, system_calls::NO_REPLACE)
 }
 
 /// A file that one process has locked; the system unlocks it when the process ends.

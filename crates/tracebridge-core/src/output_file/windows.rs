@@ -53,6 +53,11 @@ pub(super) fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
+/// Does nothing: the caller makes a hard link, which replaces nothing.
+pub(super) fn rename_to_new(_: &Path, _: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
 /// A file that one process has opened for itself alone.
 pub type LockedFile = File;
 

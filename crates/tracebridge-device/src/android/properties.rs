@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use crate::child::{self, ChildKind};
 use crate::step_log::{ShortValue, print_step};
 
 /// The socket on which init listens (bionic `system_property_set.cpp`).
@@ -75,7 +76,7 @@ pub fn system_bin() -> PathBuf {
 
 /// One of Android's own programs, with the environment that Android gives it and no other variable.
 pub(super) fn system_program(program: &Path) -> Command {
-    let mut command = Command::new(program);
+    let mut command = child::command(program, ChildKind::AsFromShell);
     command.env_clear().envs(PROGRAM_ENVIRONMENT).env("ANDROID_ROOT", ANDROID_ROOT).stdin(Stdio::null());
     for name in CLASS_PATHS {
         command.envs(std::env::var(name).ok().filter(|list| is_of_system(list)).map(|list| (name, list)));

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 use super::mark;
 use super::record::{AccessArgs, StepArgs, capture_target, print_notice, recording_request};
 use crate::android::tags::Tag;
+use crate::child::{self, ChildKind};
 use crate::cli::recording_flags::{RecordSelection, SchedulingArgs};
 use crate::cli::{Exit, units};
 use crate::console::complain;
@@ -131,7 +132,10 @@ fn run_in_section(
     mark(&|tracer| {
         tracer.begin(&name);
     });
-    let spawned = Command::new(program).args(&args.command[1..]).spawn().with_context(|| program.clone());
+    let spawned = child::command(program, ChildKind::AsFromShell)
+        .args(&args.command[1..])
+        .spawn()
+        .with_context(|| program.clone());
     let exit = spawned.and_then(|child| {
         let pid = child.id() as i32;
         print_step(format_args!("started {program} (pid {pid})"));

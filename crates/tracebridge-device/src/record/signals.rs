@@ -52,8 +52,8 @@ impl fmt::Display for ReceivedSignal {
 }
 
 impl Signals {
-    /// Blocks the signals for this thread and for the threads that it will start. `std::process` unblocks all
-    /// signals in the processes that it starts.
+    /// Blocks the signals for this thread and for the threads that it will start. The processes that it
+    /// starts block none ([`crate::child`]).
     ///
     /// Under `nohup`, SIGHUP does not end the recording. SIGINT and SIGQUIT do even where they are ignored: a
     /// shell starts every background job so, and scripts end recordings with `kill -INT`.

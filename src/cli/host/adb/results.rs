@@ -43,7 +43,7 @@ fn open(output: &Path) -> anyhow::Result<()> {
         return browser::open(page.as_os_str());
     }
     let server = OutputServer::start(output)?;
-    browser::open(server.address().as_ref())?;
+    browser::open_secret(&server.address())?;
     complain(format_args!("waiting until the browser has fetched {} (Ctrl-C ends)", output.display()));
     Ok(server.serve(&interrupt::has_come)?)
 }
