@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::cause::{Cause, Hop};
 use super::circumstances::Circumstance;
+use super::grade::Grade;
 use super::model::Model;
+use super::party::{self, CauseThreads, Party, PartyShare};
 use super::shown_frames::ShownFrames;
 use super::spans::SpanAsked;
 use super::walk::{CauseWalk, Share, Split, Stretch, SubjectId};
@@ -46,6 +48,11 @@ pub(crate) struct CausePart {
     pub intervals: Vec<(Timestamp, Timestamp)>,
     /// How many samples tell the subject; 0 where samples do not tell it.
     pub samples: u64,
+    /// How the path is known.
+    pub grade: Grade,
+    pub party: Party,
+    /// The program of the party, where it is another one than the span's own.
+    pub program: String,
 }
 
 impl CausePart {
@@ -92,6 +99,11 @@ impl Explanation {
         let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
         sums.sort_by_key(|(_, ns)| Reverse(*ns));
         sums
+    }
+
+    /// Whose time the span's is.
+    pub fn parties(&self) -> Vec<PartyShare> {
+        parties(&self.causes, self.duration)
     }
 
     /// Whether the recording tells anything about the span.
@@ -153,12 +165,18 @@ impl Model {
     }
 
     fn parts(&self, split: Split) -> Vec<CausePart> {
-        let Split { paths, shares } = split;
+        let Split { paths, shares, grades } = split;
         let part = |((path, subject), share): (_, Share)| {
             let mut intervals = share.intervals;
             intervals.sort_unstable();
-            let path = paths.hops(path).into_iter().map(|hop| self.named_hop(hop)).collect();
+            let grade = grades.get(&path).copied().unwrap_or_default().grade();
+            let hops = paths.hops(path);
+            let (party, program) = self.party_and_program(&hops, subject);
+            let path = hops.into_iter().map(|hop| self.named_hop(hop)).collect();
             CausePart {
+                grade,
+                party,
+                program,
                 path,
                 subject: self.subject_text(subject).into_owned(),
                 ns: share.ns,
@@ -168,6 +186,24 @@ impl Model {
             }
         };
         shares.into_iter().map(part).collect()
+    }
+
+    /// The party of a cause, and its program where that is another one than the span's own.
+    fn party_and_program(&self, hops: &[Hop], subject: SubjectId) -> (Party, String) {
+        let (Some(first), Some(last)) = (hops.first(), hops.last()) else {
+            return (Party::NotRecorded, String::new());
+        };
+        let ran = match subject {
+            SubjectId::Ran { tid, .. } => Some(tid),
+            _ => None,
+        };
+        let found = self.party(last.cause, CauseThreads { own: first.tid, at: last.tid, ran });
+        let is_other = matches!(found.party, Party::OtherPrograms | Party::SystemServices);
+        let program = found.thread.filter(|_| is_other).map(|tid| match self.process_name(tid) {
+            name if name.is_empty() => self.tasks.thread_name(tid).into_owned(),
+            name => name,
+        });
+        (found.party, program.unwrap_or_default())
     }
 
     fn named_hop(&self, hop: Hop) -> NamedHop {
@@ -196,6 +232,7 @@ impl Model {
             SubjectId::Text(text) => text.into(),
             SubjectId::Ran { tid, prio, idle_cpu } => self.ran_instead(tid, prio, idle_cpu).into(),
             SubjectId::IdleCpu => "the CPU left its idle state".into(),
+            SubjectId::LongIdleCpu(cpu) => format!("CPU {cpu} was idle").into(),
             SubjectId::Thread(tid) => self.thread_and_process(tid).into(),
         }
     }
@@ -265,6 +302,7 @@ pub(crate) fn sum(explanations: &[Explanation]) -> Vec<CausePart> {
                 sum.ns += part.ns;
                 sum.count += part.count;
                 sum.samples += part.samples;
+                sum.grade = sum.grade.max(part.grade);
             }
             None => {
                 parts.insert(key, CausePart { intervals: Vec::new(), ..part.clone() });
@@ -276,12 +314,18 @@ pub(crate) fn sum(explanations: &[Explanation]) -> Vec<CausePart> {
     parts
 }
 
+/// Whose time the parts of a span are, or of several of this length together, ns.
+pub(crate) fn parties(causes: &[CausePart], whole: u64) -> Vec<PartyShare> {
+    party::shares(causes.iter().map(|part| (part.party, part.program.as_str(), part.ns)), whole)
+}
+
 /// An explanation as `why --json` prints it (docs/schemas/why.json).
 #[derive(Debug, Serialize)]
 pub(crate) struct ExplanationJson<'a> {
     what: &'a str,
     begin_ns: Timestamp,
     duration_ns: u64,
+    parties: Vec<PartyShare>,
     causes: Vec<CauseJson<'a>>,
     circumstances: &'a [Circumstance],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -295,6 +339,8 @@ struct CauseJson<'a> {
     ns: u64,
     share: f64,
     count: u64,
+    grade: Option<&'static str>,
+    party: Party,
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<u64>,
     intervals: &'a [(Timestamp, Timestamp)],
@@ -325,6 +371,8 @@ impl<'a> ExplanationJson<'a> {
             ns: part.ns,
             share: share(part.ns),
             count: part.count,
+            grade: (part.party != Party::NotRecorded).then(|| part.grade.name()),
+            party: part.party,
             samples: Some(part.samples).filter(|samples| *samples > 0),
             intervals: &part.intervals,
         };
@@ -332,6 +380,7 @@ impl<'a> ExplanationJson<'a> {
             what: &explanation.what,
             begin_ns: explanation.begin,
             duration_ns: explanation.duration,
+            parties: explanation.parties(),
             causes: explanation.causes.iter().map(cause).collect(),
             circumstances: &explanation.circumstances,
             video: &explanation.video,
@@ -350,6 +399,15 @@ pub(crate) struct CauseChange {
     pub delta_ns: f64,
 }
 
+/// The time of a party in both sets, ns a span.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct PartyChange {
+    pub party: Party,
+    pub old_ns: f64,
+    pub new_ns: f64,
+    pub delta_ns: f64,
+}
+
 /// The difference of two sets of spans. The differences of all causes add up to that of the spans.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Difference {
@@ -359,6 +417,8 @@ pub(crate) struct Difference {
     pub old_ns: f64,
     pub new_ns: f64,
     pub delta_ns: f64,
+    /// In the order of parties; the differences add up to that of the spans.
+    pub parties: Vec<PartyChange>,
     /// The largest changes first.
     pub causes: Vec<CauseChange>,
 }
@@ -373,15 +433,22 @@ pub(crate) fn difference(new: &[Explanation], old: &[Explanation]) -> Difference
     let mean = |total: u64, set: &[Explanation]| total as f64 / set.len().max(1) as f64;
     let length = |set: &[Explanation]| mean(set.iter().map(|one| one.duration).sum(), set);
     let mut totals: BTreeMap<(String, String), [u64; 2]> = BTreeMap::new();
+    let mut of_parties: BTreeMap<Party, [u64; 2]> = BTreeMap::new();
     for (at, set) in [old, new].into_iter().enumerate() {
         for part in set.iter().flat_map(|one| &one.causes) {
             totals.entry(key(part)).or_default()[at] += part.ns;
+            of_parties.entry(part.party).or_default()[at] += part.ns;
         }
     }
     let change = |((path, subject), [old_ns, new_ns]): ((String, String), [u64; 2])| {
         let old_ns = mean(old_ns, old);
         let new_ns = mean(new_ns, new);
         CauseChange { path, subject, old_ns, new_ns, delta_ns: new_ns - old_ns }
+    };
+    let of_party = |(party, [old_ns, new_ns]): (Party, [u64; 2])| {
+        let old_ns = mean(old_ns, old);
+        let new_ns = mean(new_ns, new);
+        PartyChange { party, old_ns, new_ns, delta_ns: new_ns - old_ns }
     };
     let mut causes: Vec<CauseChange> = totals.into_iter().map(change).collect();
     causes.sort_by(|a, b| b.delta_ns.abs().total_cmp(&a.delta_ns.abs()).then_with(|| a.path.cmp(&b.path)));
@@ -393,6 +460,7 @@ pub(crate) fn difference(new: &[Explanation], old: &[Explanation]) -> Difference
         old_ns,
         new_ns,
         delta_ns: new_ns - old_ns,
+        parties: of_parties.into_iter().map(of_party).collect(),
         causes,
     }
 }
@@ -415,6 +483,12 @@ impl Difference {
             spans(self.old_spans),
             signed(self.delta_ns)
         )];
+        let changed = self.parties.iter().filter(|change| change.delta_ns.abs() >= 1000.0);
+        let parties = changed.map(|change| format!("{} {}", change.party.words(), signed(change.delta_ns)));
+        let parties: Vec<String> = parties.collect();
+        if !parties.is_empty() {
+            lines.push(parties.join(" · "));
+        }
         let mut shown = 0.0;
         let changed: Vec<&CauseChange> =
             self.causes.iter().filter(|change| change.delta_ns.abs() >= 1.0).collect();

@@ -4,14 +4,24 @@
 //! critical path of a span, and splits its time over causes, so that each nanosecond belongs to exactly one.
 //! `docs/why.md` has the rule of each cause, and its limits.
 
+mod block_requests;
 mod cause;
 mod circumstances;
 mod collect;
+mod collected_event;
+mod cpu_budget;
+mod cpu_history;
 mod cpu_speed;
 mod explanation;
+mod gaps;
+mod grade;
 mod kept_time;
+mod missing_switches;
 mod model;
+mod names;
+mod party;
 mod quotas;
+mod rewait;
 mod sentences;
 mod shown_frames;
 mod slice_sources;
@@ -20,6 +30,8 @@ mod syscalls;
 #[cfg(test)]
 mod tests;
 mod totals;
+#[cfg(test)]
+mod wait_tests;
 mod waits;
 mod walk;
 
