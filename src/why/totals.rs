@@ -63,7 +63,7 @@ impl SchedState {
             SchedState::Interruptible => "sleeping",
             SchedState::Uninterruptible => "uninterruptible sleep",
             SchedState::Stopped => "stopped",
-            SchedState::Gone => return None,
+            SchedState::Gone | SchedState::Unknown => return None,
         })
     }
 }
