@@ -23,6 +23,7 @@ SHARING = {"hogs", "quota", "inversion", "inversion_of_three"}
 BESIDE_OWN_WORK = {"interrupts", "reclaim"}
 CAUSES = [
     "none", "more_work", "sleep", "disk", "lock_computing", "lock_sleeping", "lock_reading", "lock_chain",
+    "lock_with_time_outs", "lock_beside_broadcasts",
     "server", "server_busy", "hogs", "quota", "inversion", "inversion_of_three", "reclaim", "interrupts",
     "sleep_and_disk", "lock_and_work",
 ]

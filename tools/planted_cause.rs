@@ -17,7 +17,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,8 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("lock_sleeping", &["lock", "sleep"]),
     ("lock_reading", &["lock", "disk"]),
     ("lock_chain", &["lock", "lock", "running"]),
+    ("lock_with_time_outs", &["lock", "running"]),
+    ("lock_beside_broadcasts", &["lock", "running"]),
     ("server", &["ipc", "running"]),
     ("server_busy", &["ipc", "running"]),
     ("hogs", &["runnable"]),
@@ -183,6 +185,8 @@ fn plant(arguments: &Arguments, markers: &mut Markers) -> Duration {
             with_holder(markers, &slice, move || file.read_for(planted))
         }
         "lock_chain" => lock_chain(markers, &slice, planted),
+        "lock_with_time_outs" => wait_for_worker(markers, &slice, planted, TimedWait::TimeOuts),
+        "lock_beside_broadcasts" => wait_for_worker(markers, &slice, planted, TimedWait::Broadcasts),
         "server" => ask_server(arguments, markers, &slice, false),
         "server_busy" => ask_server(arguments, markers, &slice, true),
         // Both also hold for the slice's own work.
@@ -285,6 +289,46 @@ fn lock_chain(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Du
     with_two_holders(markers, slice, move || {
         compute(planted);
         planted
+    })
+}
+
+/// Why a wait is woken before it is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TimedWait {
+    /// It has a time-out of 10 ms, and is asked for again.
+    TimeOuts,
+    /// A bystander wakes everybody each 3 ms.
+    Broadcasts,
+}
+
+/// The slice waits until a worker has computed, and is woken in vain meanwhile.
+fn wait_for_worker(markers: &mut Markers, slice: &Slice<'_>, planted: Duration, kind: TimedWait) -> Duration {
+    let state = &(Mutex::new(false), Condvar::new());
+    let start = &Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            start.wait();
+            compute(planted);
+            *state.0.lock().expect("no thread panics") = true;
+            state.1.notify_all();
+        });
+        scope.spawn(move || {
+            while kind == TimedWait::Broadcasts && !*state.0.lock().expect("no thread panics") {
+                thread::sleep(Duration::from_millis(3));
+                state.1.notify_all();
+            }
+        });
+        let time_out = Duration::from_millis(if kind == TimedWait::TimeOuts { 10 } else { 10_000 });
+        let wait = &mut || {
+            start.wait();
+            timed(|| {
+                let mut is_done = state.0.lock().expect("no thread panics");
+                while !*is_done {
+                    is_done = state.1.wait_timeout(is_done, time_out).expect("no thread panics").0;
+                }
+            })
+        };
+        slice(wait, markers)
     })
 }
 

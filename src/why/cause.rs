@@ -132,8 +132,10 @@ pub(super) enum SubjectId {
         prio: Option<i16>,
         idle_cpu: Option<Cpu>,
     },
-    /// The CPU was idle.
+    /// The CPU left its idle state.
     IdleCpu,
+    /// The CPU was idle, and did not take the thread.
+    LongIdleCpu(Cpu),
     /// One of the fixed texts.
     Text(&'static str),
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::code_tree::SampledStackId;
+use super::collected_event::{CollectedEvent, first_argument};
+use super::cpu_history::{CpuChange, CpuHistory, Interrupt};
 use super::cpu_speed::CpuSpeeds;
 use super::kept_time::{KeptTime, Moment, Position, joined};
-use super::model::{
-    BlockedReason, CpuChange, CpuHistory, Interrupt, Mark, MarkKind, Model, SchedState, Syscall,
-    ThreadHistory, Wake,
-};
+use super::missing_switches::LastOnCpu;
+use super::model::{BlockedReason, Mark, MarkKind, Model, SchedState, ThreadHistory, Wake, WakeContext};
 use super::names::NameId;
 use super::quotas::Quotas;
 use super::slice_sources::{SliceSource, SliceSources, thread_of};
@@ -27,9 +27,11 @@ use crate::tracks::{
     OwnTrack, Span, TakenSample, Task, Tasks, TrackObserver, TrackSink,
 };
 
-/// `common_flags` of an event that was written while a hard or a soft interrupt was served, or a
-/// non-maskable one (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`, `TRACE_FLAG_NMI`).
-const IN_INTERRUPT: u16 = 0x08 | 0x10 | 0x40;
+/// `common_flags` of an event that was written while a hard interrupt was served, or a non-maskable one
+/// (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_NMI`).
+const IN_HARD_INTERRUPT: u16 = 0x08 | 0x40;
+/// The same of a soft interrupt (`TRACE_FLAG_SOFTIRQ`).
+const IN_SOFT_INTERRUPT: u16 = 0x10;
 /// The bit of a binder transaction for which nobody waits: `TF_ONE_WAY`.
 const ONE_WAY: i64 = 1;
 
@@ -73,80 +75,6 @@ struct Birth {
     parent: Tid,
     /// Whether the child is a thread of its maker's process.
     is_thread: bool,
-}
-
-/// The last that is known of a CPU.
-#[derive(Debug, Clone, Copy)]
-struct LastOnCpu {
-    /// The thread that it has.
-    tid: Tid,
-    /// Its last event.
-    ts: Timestamp,
-}
-
-/// The kinds of events that no other call of the track builder passes on, with the indices of their fields.
-#[derive(Debug, Clone, Copy)]
-enum CollectedEvent {
-    BlockedReason { pid: usize, is_io: usize, caller: usize },
-    BinderSend { reply: usize, flags: usize },
-    SyscallEnter { number: usize },
-    NamedSyscall(Syscall),
-    SyscallExit,
-    Fork { child: usize, flags: Option<usize> },
-    FilePage { inode: usize, device: Option<usize> },
-    GroupMove { pid: usize, hierarchy: usize, path: usize },
-    FileRead { path: usize },
-    ReclaimBegin,
-    ReclaimEnd,
-    Mark(MarkKind),
-    Other,
-}
-
-impl CollectedEvent {
-    fn new(kind: &EventType) -> CollectedEvent {
-        let field = |name: &str| kind.field(name);
-        let found = match kind.name.as_str() {
-            "sched_blocked_reason" => (|| {
-                let caller = field("caller")?;
-                Some(CollectedEvent::BlockedReason { pid: field("pid")?, is_io: field("io_wait")?, caller })
-            })(),
-            "binder_transaction" => field("reply")
-                .zip(field("flags"))
-                .map(|(reply, flags)| CollectedEvent::BinderSend { reply, flags }),
-            "sys_enter" => field("id").map(|number| CollectedEvent::SyscallEnter { number }),
-            "sys_exit" => Some(CollectedEvent::SyscallExit),
-            "sched_process_fork" => {
-                field("child_pid").map(|child| CollectedEvent::Fork { child, flags: None })
-            }
-            "task_newtask" => {
-                field("pid").map(|child| CollectedEvent::Fork { child, flags: field("clone_flags") })
-            }
-            "mm_filemap_add_to_page_cache" => {
-                field("i_ino").map(|inode| CollectedEvent::FilePage { inode, device: field("s_dev") })
-            }
-            "cgroup_attach_task" => (|| {
-                let hierarchy = field("dst_root")?;
-                Some(CollectedEvent::GroupMove { pid: field("pid")?, hierarchy, path: field("dst_path")? })
-            })(),
-            "f2fs_dataread_start" | "android_fs_dataread_start" | "ext4_dataread_start" => {
-                field("pathbuf").or_else(|| field("pathname")).map(|path| CollectedEvent::FileRead { path })
-            }
-            "mm_vmscan_direct_reclaim_begin"
-            | "mm_vmscan_memcg_reclaim_begin"
-            | "compaction_begin"
-            | "mm_compaction_begin" => Some(CollectedEvent::ReclaimBegin),
-            "mm_vmscan_direct_reclaim_end"
-            | "mm_vmscan_memcg_reclaim_end"
-            | "compaction_end"
-            | "mm_compaction_end" => Some(CollectedEvent::ReclaimEnd),
-            "page_fault_user" => Some(CollectedEvent::Mark(MarkKind::PageFault)),
-            name => match name.strip_prefix("sys_enter_") {
-                Some(call) => Some(CollectedEvent::NamedSyscall(Syscall::of_name(call))),
-                None => name.starts_with("sys_exit_").then_some(CollectedEvent::SyscallExit),
-            },
-        };
-        found.unwrap_or(CollectedEvent::Other)
-    }
 }
 
 impl ModelCollector {
@@ -226,6 +154,7 @@ impl ModelCollector {
         }
         let thread = self.model.threads.entry(tid).or_default();
         if is_main {
+            thread.acts(span.end);
             thread.slices.end(span.end, &self.kept);
         } else {
             let name = self.model.names.number_of_bytes(name);
@@ -242,8 +171,12 @@ impl ModelCollector {
     fn mark(&mut self, event: &Event<'_>, kind: MarkKind) {
         if event.tid.is_thread() && self.keeps_states(1) {
             let keeps_all = self.keeps_all();
+            let is_call = matches!(kind, MarkKind::SyscallEnter(..) | MarkKind::SyscallExit);
             let thread = self.thread(event.tid);
             thread.marks.push(Mark { ts: event.ts, kind });
+            if !is_call && kind != MarkKind::PageFault {
+                thread.acts(event.ts);
+            }
             if !keeps_all {
                 thread.forget_old();
             }
@@ -291,6 +224,10 @@ impl TrackSink for ModelCollector {
     fn head(&mut self, head: &Head) {
         self.syscalls = SyscallTable::of_machine(head.machine.as_deref());
         self.model.quotas = Quotas::new(head.facts.as_deref());
+        if !self.model.quotas.is_empty() {
+            // What a group has used in a period, threads tell that nobody asks about.
+            self.keep_only(KeptTime::default());
+        }
         self.model.speeds = CpuSpeeds::new(head.facts.as_deref());
         for affinity in head.facts.iter().flat_map(|facts| &facts.affinities) {
             let threads = affinity.threads.iter();
@@ -314,7 +251,9 @@ impl TrackSink for ModelCollector {
         }
         if self.sources.is_main_source(at.tid, SliceSource::Markers) {
             let name = self.model.names.number_of_bytes(name);
-            self.thread(at.tid).slices.begin(ts, name);
+            let thread = self.thread(at.tid);
+            thread.acts(ts);
+            thread.slices.begin(ts, name);
         }
         Ok(())
     }
@@ -347,8 +286,11 @@ impl TrackSink for ModelCollector {
         self.slice_ended(pid.main_thread(), span, slice.name, false)
     }
 
-    fn instant(&mut self, _: &Tasks, _: Task, ts: Timestamp, _: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, at: Task, ts: Timestamp, _: &[u8]) -> io::Result<()> {
         self.saw(ts);
+        if at.tid.is_thread() && !self.has_given_up() {
+            self.thread(at.tid).acts(ts);
+        }
         Ok(())
     }
 
@@ -363,33 +305,13 @@ impl TrackSink for ModelCollector {
         Ok(())
     }
 
-    /// An event of a thread proves that it runs, also where the switch to it was not recorded: a kernel (seen
-    /// on Linux 6.18) may leave out every switch from the idle task of one CPU.
+    /// An event of a thread is a sign that it runs, also where the switch to it was not recorded. The next
+    /// switch on the CPU confirms it or not.
     fn seen(&mut self, event: &Event<'_>) {
-        if self.has_given_up() {
-            return;
+        if !self.has_given_up() {
+            self.advance(event.ts);
+            self.last_on_cpu.entry(event.cpu).or_default().saw(event.ts, event.tid);
         }
-        self.advance(event.ts);
-        let mut is_first = false;
-        let last = self.last_on_cpu.entry(event.cpu).or_insert_with(|| {
-            is_first = true;
-            LastOnCpu { tid: Tid::IDLE, ts: event.ts }
-        });
-        if last.tid == Tid::IDLE && event.tid.is_thread() {
-            let thread = self.model.threads.entry(event.tid).or_default();
-            let known = thread.changes.last().map(|change| (change.state, change.since));
-            if is_first && known.is_none_or(|(state, _)| state == SchedState::Running) {
-                // It ran before the recording began, and its first switch will say so.
-                last.tid = event.tid;
-                return;
-            }
-            let since = last.ts.max(known.map_or(Timestamp::MIN, |(_, since)| since));
-            thread.runs(since, event.cpu);
-            let change = CpuChange { since, tid: event.tid, prio: None };
-            self.model.cpus.entry(event.cpu).or_default().changes.push(change);
-            last.tid = event.tid;
-        }
-        last.ts = event.ts;
     }
 
     fn switch(&mut self, at: &CpuSwitch) {
@@ -397,7 +319,11 @@ impl TrackSink for ModelCollector {
         if !self.keeps_states(2) {
             return;
         }
-        self.last_on_cpu.insert(at.cpu, LastOnCpu { tid: at.entered, ts: at.ts });
+        let last =
+            self.last_on_cpu.insert(at.cpu, LastOnCpu::switched(at.ts, at.entered)).unwrap_or_default();
+        if !last.agrees_with(at.left) {
+            self.model.add_missing_switch(at.cpu, &last, at.left);
+        }
         let keeps_all = self.keeps_all();
         if at.left.is_thread() {
             let state = SchedState::of_leaving(at.left_state);
@@ -425,13 +351,16 @@ impl TrackSink for ModelCollector {
         if !self.keeps_states(1) {
             return;
         }
-        let wake = Wake {
-            ts: event.ts,
-            waker: event.tid,
-            cpu: event.cpu,
-            from_interrupt: event.flags & IN_INTERRUPT != 0,
-            is_new: kind.name == "sched_wakeup_new",
+        let context = match event.flags {
+            flags if flags & IN_HARD_INTERRUPT != 0 => WakeContext::HardInterrupt,
+            flags if flags & IN_SOFT_INTERRUPT != 0 => WakeContext::SoftInterrupt,
+            _ => WakeContext::Thread,
         };
+        let is_new = kind.name == "sched_wakeup_new";
+        let wake = Wake { ts: event.ts, waker: event.tid, cpu: event.cpu, context, is_new };
+        if context == WakeContext::Thread && event.tid.is_thread() {
+            self.thread(event.tid).acts(event.ts);
+        }
         if woken.is_thread() {
             self.thread(woken).wakes(wake, kind.name == "sched_wakeup");
         }
@@ -536,12 +465,25 @@ impl TrackSink for ModelCollector {
                     self.mark(event, MarkKind::BinderCall);
                 }
             }
-            CollectedEvent::SyscallEnter { number } => {
+            CollectedEvent::SyscallEnter { number, arguments } => {
                 let call = self.syscalls.get(event.int(kind, number).unwrap_or(-1));
-                self.mark(event, MarkKind::SyscallEnter(call));
+                let on = first_argument(event, kind, arguments);
+                self.mark(event, MarkKind::SyscallEnter(call, on));
             }
-            CollectedEvent::NamedSyscall(call) => self.mark(event, MarkKind::SyscallEnter(call)),
-            CollectedEvent::SyscallExit => self.mark(event, MarkKind::SyscallExit),
+            CollectedEvent::NamedSyscall { call, argument } => {
+                let on = first_argument(event, kind, argument);
+                self.mark(event, MarkKind::SyscallEnter(call, on));
+            }
+            CollectedEvent::SyscallExit => {
+                self.model.has_call_ends = true;
+                self.mark(event, MarkKind::SyscallExit);
+            }
+            CollectedEvent::BlockIssue(request) => {
+                self.model.block_requests.issued(event.ts, request.of_event(event, kind));
+            }
+            CollectedEvent::BlockComplete(request) => {
+                self.model.block_requests.completed(event.ts, request.of_event(event, kind));
+            }
             CollectedEvent::Fork { child, flags } => {
                 let child = event.tid_at(kind, child).unwrap_or_default();
                 if let Some(flags) = flags.and_then(|flags| event.int(kind, flags)) {
@@ -553,7 +495,7 @@ impl TrackSink for ModelCollector {
                     ts: event.ts,
                     waker: event.tid,
                     cpu: event.cpu,
-                    from_interrupt: false,
+                    context: WakeContext::Thread,
                     is_new: true,
                 };
                 if child.is_thread() && self.thread(child).changes.is_empty() {
@@ -593,7 +535,8 @@ impl TrackSink for ModelCollector {
         Ok(())
     }
 
-    fn lost_between(&mut self, _: Cpu, span: Span, _: Option<u64>) -> io::Result<()> {
+    fn lost_between(&mut self, cpu: Cpu, span: Span, _: Option<u64>) -> io::Result<()> {
+        self.last_on_cpu.entry(cpu).or_default().has_lost = true;
         self.losses.push(span);
         Ok(())
     }
@@ -604,6 +547,10 @@ impl TrackSink for ModelCollector {
         self.model.extent = (first, last);
         self.model.tasks = tasks.clone();
         self.learn_processes();
+        for (cpu, on_cpu) in std::mem::take(&mut self.last_on_cpu) {
+            self.model.close_cpu(cpu, &on_cpu, first);
+        }
+        self.model.find_throttled();
         // Some sinks get samples behind the rest.
         for thread in self.model.threads.values_mut() {
             thread.samples.sort_unstable_by_key(|(ts, _)| *ts);

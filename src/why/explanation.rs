@@ -1,4 +1,4 @@
-//! The causes of a span, with the names of threads, largest first; and the difference of two sets of spans.
+//! The causes of a span, with the names of threads, largest first.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -8,17 +8,19 @@ use serde::Serialize;
 
 use super::cause::{Cause, Hop, SubjectId};
 use super::circumstances::Circumstance;
+use super::grade::Grade;
 use super::lock_marker::{LockMarker, without_waiters};
 use super::model::Model;
 use super::own_frame::NamedOwnFrame;
+use super::party::{self, CauseThreads, Party, PartyShare};
 use super::savings::{CauseTime, JoinedWait, Saved, saved};
 use super::shown_frames::ShownFrames;
 use super::spans::SpanAsked;
-use super::walk::{CauseWalk, Share, ShareKey, Split, Stretch};
+use super::split::{Share, ShareKey, Split};
+use super::walk::{CauseWalk, Stretch};
 use crate::clock::Timestamp;
 use crate::ids::{Cpu, Pid, Tid};
 use crate::measure::LaunchType;
-use crate::text::duration;
 
 /// Causes below this part of all spans, one in 20, are not worth a note.
 const NOTED_SHARE: u64 = 20;
@@ -58,6 +60,11 @@ pub(crate) struct CausePart {
     pub own: Option<NamedOwnFrame>,
     /// As [`Share::by_segment`].
     pub(super) by_segment: Vec<(u32, u64)>,
+    /// How the path is known.
+    pub grade: Grade,
+    pub party: Party,
+    /// The program of the party, where it is another one than the span's own.
+    pub program: String,
 }
 
 impl CausePart {
@@ -157,6 +164,11 @@ impl Explanation {
         sums
     }
 
+    /// Whose time the span's is.
+    pub fn parties(&self) -> Vec<PartyShare> {
+        parties(&self.causes, self.duration)
+    }
+
     /// Whether the recording tells anything about the span.
     pub fn is_known(&self) -> bool {
         let is_known = |part: &CausePart| part.path.last().is_some_and(|hop| hop.cause != Cause::NotRecorded);
@@ -251,12 +263,18 @@ impl Model {
     }
 
     fn parts(&self, split: Split) -> Vec<CausePart> {
-        let Split { paths, shares, .. } = split;
+        let Split { paths, shares, grades, .. } = split;
         let part = |(key, share): (ShareKey, Share)| {
             let mut intervals = share.intervals;
             intervals.sort_unstable();
-            let path = paths.hops(key.path).into_iter().map(|hop| self.named_hop(hop)).collect();
+            let grade = grades.get(&key.path).copied().unwrap_or_default().grade();
+            let hops = paths.hops(key.path);
+            let (party, program) = self.party_and_program(&hops, key.subject);
+            let path = hops.into_iter().map(|hop| self.named_hop(hop)).collect();
             CausePart {
+                grade,
+                party,
+                program,
                 path,
                 subject: self.subject_text(key.subject).into_owned(),
                 ns: share.ns,
@@ -268,6 +286,24 @@ impl Model {
             }
         };
         shares.into_iter().map(part).collect()
+    }
+
+    /// The party of a cause, and its program where that is another one than the span's own.
+    fn party_and_program(&self, hops: &[Hop], subject: SubjectId) -> (Party, String) {
+        let (Some(first), Some(last)) = (hops.first(), hops.last()) else {
+            return (Party::NotRecorded, String::new());
+        };
+        let ran = match subject {
+            SubjectId::Ran { tid, .. } => Some(tid),
+            _ => None,
+        };
+        let found = self.party(last.cause, CauseThreads { own: first.tid, at: last.tid, ran });
+        let is_other = matches!(found.party, Party::OtherPrograms | Party::SystemServices);
+        let program = found.thread.filter(|_| is_other).map(|tid| match self.process_name(tid) {
+            name if name.is_empty() => self.tasks.thread_name(tid).into_owned(),
+            name => name,
+        });
+        (found.party, program.unwrap_or_default())
     }
 
     fn named_hop(&self, hop: Hop) -> NamedHop {
@@ -297,6 +333,7 @@ impl Model {
             SubjectId::Text(text) => text.into(),
             SubjectId::Ran { tid, prio, idle_cpu } => self.ran_instead(tid, prio, idle_cpu).into(),
             SubjectId::IdleCpu => "the CPU left its idle state".into(),
+            SubjectId::LongIdleCpu(cpu) => format!("CPU {cpu} was idle").into(),
             SubjectId::Thread(tid) => self.thread_and_process(tid).into(),
         }
     }
@@ -367,6 +404,7 @@ pub(crate) fn sum(explanations: &[Explanation]) -> Vec<CausePart> {
                 sum.ns += part.ns;
                 sum.count += part.count;
                 sum.samples += part.samples;
+                sum.grade = sum.grade.max(part.grade);
             }
             None => {
                 parts.insert(key, CausePart { intervals: Vec::new(), ..part.clone() });
@@ -378,6 +416,11 @@ pub(crate) fn sum(explanations: &[Explanation]) -> Vec<CausePart> {
     parts
 }
 
+/// Whose time the parts of a span are, or of several of this length together, ns.
+pub(crate) fn parties(causes: &[CausePart], whole: u64) -> Vec<PartyShare> {
+    party::shares(causes.iter().map(|part| (part.party, part.program.as_str(), part.ns)), whole)
+}
+
 /// An explanation as `why --json` prints it (docs/schemas/why.json).
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct ExplanationJson<'a> {
@@ -385,6 +428,8 @@ pub(crate) struct ExplanationJson<'a> {
     /// In the timeline's clock.
     begin_ns: Timestamp,
     duration_ns: u64,
+    /// Whose time it was: shares of the span by party, largest first.
+    parties: Vec<PartyShare>,
     /// Largest first. Causes share no moment, and their ns add up to `duration_ns`.
     causes: Vec<CauseJson<'a>>,
     /// The span's time without each of its largest causes.
@@ -418,6 +463,10 @@ struct CauseJson<'a> {
     share: f64,
     /// How often.
     count: u64,
+    /// How the cause is known: told by an event, by the wake-up, or inferred.
+    grade: Option<&'static str>,
+    /// Whose time it was.
+    party: Party,
     /// The app's code that ran; absent where no frame of the app holds enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     own: Option<&'a NamedOwnFrame>,
@@ -464,6 +513,8 @@ impl<'a> ExplanationJson<'a> {
             ns: part.ns,
             share: share(part.ns),
             count: part.count,
+            grade: (part.party != Party::NotRecorded).then(|| part.grade.name()),
+            party: part.party,
             own: part.own.as_ref(),
             lock: LockMarker::parse(&part.subject),
             samples: Some(part.samples).filter(|samples| *samples > 0),
@@ -482,108 +533,10 @@ impl<'a> ExplanationJson<'a> {
             what: &explanation.what,
             begin_ns: explanation.begin,
             duration_ns: explanation.duration,
+            parties: explanation.parties(),
             causes: explanation.causes.iter().map(cause).collect(),
             circumstances: &explanation.circumstances,
             video: &explanation.video,
         }
-    }
-}
-
-/// A cause that takes longer, or less long, in the one set than in the other. Times are ns a span.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub(crate) struct CauseChange {
-    /// `lock: main, disk: pool-2-thread-1`.
-    pub path: String,
-    pub subject: String,
-    pub old_ns: f64,
-    pub new_ns: f64,
-    pub delta_ns: f64,
-}
-
-/// The difference of two sets of spans. The differences of all causes add up to that of the spans.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub(crate) struct Difference {
-    pub old_spans: usize,
-    pub new_spans: usize,
-    /// The mean length of a span, ns.
-    pub old_ns: f64,
-    pub new_ns: f64,
-    pub delta_ns: f64,
-    /// The largest changes first.
-    pub causes: Vec<CauseChange>,
-}
-
-/// The threads and causes of a part by their names: thread ids differ from run to run.
-fn key(part: &CausePart) -> (String, String) {
-    (part.path_text(), part.subject.clone())
-}
-
-/// How `new` differs from `old`.
-pub(crate) fn difference(new: &[Explanation], old: &[Explanation]) -> Difference {
-    let mean = |total: u64, set: &[Explanation]| total as f64 / set.len().max(1) as f64;
-    let length = |set: &[Explanation]| mean(set.iter().map(|one| one.duration).sum(), set);
-    let mut totals: BTreeMap<(String, String), [u64; 2]> = BTreeMap::new();
-    for (at, set) in [old, new].into_iter().enumerate() {
-        for part in set.iter().flat_map(|one| &one.causes) {
-            totals.entry(key(part)).or_default()[at] += part.ns;
-        }
-    }
-    let change = |((path, subject), [old_ns, new_ns]): ((String, String), [u64; 2])| {
-        let old_ns = mean(old_ns, old);
-        let new_ns = mean(new_ns, new);
-        CauseChange { path, subject, old_ns, new_ns, delta_ns: new_ns - old_ns }
-    };
-    let mut causes: Vec<CauseChange> = totals.into_iter().map(change).collect();
-    causes.sort_by(|a, b| b.delta_ns.abs().total_cmp(&a.delta_ns.abs()).then_with(|| a.path.cmp(&b.path)));
-    let old_ns = length(old);
-    let new_ns = length(new);
-    Difference {
-        old_spans: old.len(),
-        new_spans: new.len(),
-        old_ns,
-        new_ns,
-        delta_ns: new_ns - old_ns,
-        causes,
-    }
-}
-
-impl Difference {
-    /// The largest changes in lines for people.
-    pub fn lines(&self, limit: usize) -> Vec<String> {
-        let signed = |ns: f64| {
-            let sign = if ns < 0.0 { "-" } else { "+" };
-            format!("{sign}{}", duration(ns.abs().round() as u64))
-        };
-        let ms = |ns: f64| duration(ns.round() as u64);
-        let spans =
-            |count: usize| if count == 1 { "1 span".to_owned() } else { format!("mean of {count} spans") };
-        let mut lines = vec![format!(
-            "{} now ({}), {} before ({}): {}",
-            ms(self.new_ns),
-            spans(self.new_spans),
-            ms(self.old_ns),
-            spans(self.old_spans),
-            signed(self.delta_ns)
-        )];
-        let mut shown = 0.0;
-        let changed: Vec<&CauseChange> =
-            self.causes.iter().filter(|change| change.delta_ns.abs() >= 1.0).collect();
-        for change in changed.iter().take(limit) {
-            shown += change.delta_ns;
-            let subject =
-                if change.subject.is_empty() { String::new() } else { format!(" ({})", change.subject) };
-            lines.push(format!(
-                "{:>12}  {}{subject}: {} before, {} now",
-                signed(change.delta_ns),
-                change.path,
-                ms(change.old_ns),
-                ms(change.new_ns)
-            ));
-        }
-        if changed.len() > limit {
-            let rest = changed.len() - limit;
-            lines.push(format!("{:>12}  {rest} smaller changes", signed(self.delta_ns - shown)));
-        }
-        lines
     }
 }

@@ -1,4 +1,4 @@
-//! The first sentence about a span: the app's own code and the monitors that held its thread longest.
+//! The sentence about a span's places: the app's own code and the monitors that held its thread longest.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::block_requests::BlockRequests;
 use super::code_tree::{SampledStackId, SampledStacks};
+use super::cpu_history::CpuHistory;
 use super::cpu_speed::CpuSpeeds;
 use super::names::{NameId, Names};
-use super::quotas::Quotas;
+use super::quotas::{Quotas, ReadyTime};
 use super::slices::{Slice, Slices};
 use crate::clock::Timestamp;
 use crate::ftrace::task_state::TaskState;
@@ -32,6 +34,8 @@ pub(super) enum SchedState {
     /// Stopped, traced, parked or an idle thread of the kernel.
     Stopped,
     Gone,
+    /// Switches are missing from here on: nothing tells what the thread does.
+    Unknown,
 }
 
 impl SchedState {
@@ -51,6 +55,17 @@ impl SchedState {
     }
 }
 
+/// Where a wake-up came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WakeContext {
+    /// The thread that was current woke the other one.
+    Thread,
+    /// A soft interrupt was served: the thread that was current is a bystander.
+    SoftInterrupt,
+    /// A hard interrupt was served, perhaps inside of a soft one.
+    HardInterrupt,
+}
+
 /// A wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wake {
@@ -59,10 +74,16 @@ pub(super) struct Wake {
     pub waker: Tid,
     /// The CPU where it came from.
     pub cpu: Cpu,
-    /// Whether it came from an interrupt, so that the waker is a bystander.
-    pub from_interrupt: bool,
+    pub context: WakeContext,
     /// Whether the thread is new.
     pub is_new: bool,
+}
+
+impl Wake {
+    /// Whether it came from an interrupt, so that the waker is a bystander.
+    pub fn is_from_interrupt(&self) -> bool {
+        self.context != WakeContext::Thread
+    }
 }
 
 /// The begin of a state of a thread.
@@ -75,11 +96,13 @@ pub(super) struct StateChange {
     link: u32,
     cpu: u16,
     pub state: SchedState,
+    /// The thread woke another one, wrote a marker or began an operation while it ran before this change.
+    pub after_action: bool,
 }
 
 impl StateChange {
     fn new(since: Timestamp, state: SchedState, cpu: Cpu) -> StateChange {
-        StateChange { since, link: NONE, cpu: short(cpu), state }
+        StateChange { since, link: NONE, cpu: short(cpu), state, after_action: false }
     }
 
     /// Where the thread runs, or ran last.
@@ -98,7 +121,7 @@ fn short(cpu: Cpu) -> u16 {
 struct StoredWake {
     waker: Tid,
     cpu: u16,
-    from_interrupt: bool,
+    context: WakeContext,
     is_new: bool,
 }
 
@@ -125,7 +148,9 @@ pub(super) struct BlockedReason {
 /// Something that a thread did, which tells for what it waits afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MarkKind {
-    SyscallEnter(Syscall),
+    /// A system call begins. The number is the low half of its first argument (the address of a futex, a file
+    /// descriptor); 0 where it is not recorded.
+    SyscallEnter(Syscall, u32),
     SyscallExit,
     /// A call through binder begins, for which the thread waits.
     BinderCall,
@@ -163,6 +188,8 @@ pub(super) struct ThreadHistory {
     wakes: Vec<StoredWake>,
     /// A wake-up of the running thread: it counts if the thread was about to wait.
     early_wake: Option<Wake>,
+    /// The thread last woke another one, wrote a marker or began an operation at this time.
+    last_action: Option<Timestamp>,
     pub slices: Slices,
     /// Slices of other tracks, and of the main thread those of its process.
     pub other_slices: Vec<Slice>,
@@ -265,7 +292,33 @@ impl ThreadHistory {
         if self.changes.is_empty() && ts > first_ts {
             self.runs(first_ts, cpu);
         }
-        self.changes.push(StateChange::new(ts, state, cpu));
+        let ran_from = self.changes.last().filter(|last| last.state == SchedState::Running);
+        let after_action = ran_from.is_none_or(|ran| self.last_action.is_some_and(|ts| ts >= ran.since));
+        self.changes.push(StateChange { after_action, ..StateChange::new(ts, state, cpu) });
+    }
+
+    /// The running thread wakes another one, writes a marker, or begins an operation.
+    pub fn acts(&mut self, ts: Timestamp) {
+        self.last_action = Some(ts);
+    }
+
+    /// From `ts` on nothing tells what the thread does, up to its next change.
+    pub fn becomes_unknown(&mut self, ts: Timestamp) {
+        let cpu = self.changes.last().map_or(Cpu(0), StateChange::cpu);
+        self.changes.push(StateChange::new(ts, SchedState::Unknown, cpu));
+    }
+
+    /// The thread, which had `cpu` at `ts`, may have left it any time after: nothing tells what it does, up
+    /// to its next change.
+    pub fn is_unknown_on(&mut self, cpu: Cpu, ts: Timestamp) {
+        let Some(at) = self.change_at(ts) else { return };
+        let before = self.changes[at];
+        if before.state == SchedState::Running && before.cpu() == cpu {
+            self.changes.insert(at + 1, StateChange::new(ts, SchedState::Unknown, cpu));
+            if self.kept.changes > at + 1 {
+                self.kept.changes += 1;
+            }
+        }
     }
 
     /// The thread is woken. `is_late` tells that the event may come from where the thread will run, and not
@@ -289,7 +342,7 @@ impl ThreadHistory {
         self.wakes.push(StoredWake {
             waker: wake.waker,
             cpu: short(wake.cpu),
-            from_interrupt: wake.from_interrupt,
+            context: wake.context,
             is_new: wake.is_new,
         });
         self.changes.push(StateChange { link, ..StateChange::new(wake.ts, SchedState::Runnable, cpu) });
@@ -306,8 +359,8 @@ impl ThreadHistory {
     /// The wake-up with which a state began.
     pub fn wake(&self, change: &StateChange) -> Option<Wake> {
         let stored = self.wakes.get(change.link as usize).filter(|_| change.state == SchedState::Runnable)?;
-        let StoredWake { waker, cpu, from_interrupt, is_new } = *stored;
-        Some(Wake { ts: change.since, waker, cpu: Cpu(cpu.into()), from_interrupt, is_new })
+        let StoredWake { waker, cpu, context, is_new } = *stored;
+        Some(Wake { ts: change.since, waker, cpu: Cpu(cpu.into()), context, is_new })
     }
 
     /// The number of the change that holds at `ts`.
@@ -329,87 +382,6 @@ impl ThreadHistory {
     }
 }
 
-/// Which thread a CPU has from a moment on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CpuChange {
-    pub since: Timestamp,
-    pub tid: Tid,
-    /// The kernel's priority of the thread, where it is known: below 100 is real-time, 120 is nice 0.
-    pub prio: Option<i16>,
-}
-
-/// An interrupt that a CPU served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Interrupt {
-    pub start: Timestamp,
-    pub end: Timestamp,
-    pub name: NameId,
-}
-
-/// The threads, interrupts and frequencies of one CPU.
-#[derive(Debug, Default)]
-pub(super) struct CpuHistory {
-    pub changes: Vec<CpuChange>,
-    /// In the order of their ends; one within another one comes before it.
-    pub interrupts: Vec<Interrupt>,
-    /// The frequency from each moment on, kHz.
-    pub frequencies: Vec<(Timestamp, u32)>,
-    /// The changes that stay, from the begin on.
-    kept: usize,
-}
-
-impl CpuHistory {
-    /// All that is there now stays.
-    pub fn keep(&mut self) {
-        self.kept = self.changes.len();
-    }
-
-    /// Forgets the changes between those that stay and the last one, where they are many.
-    pub fn forget_old(&mut self) {
-        let old = self.kept..self.changes.len().saturating_sub(1);
-        if old.len() >= MANY {
-            self.changes.drain(old);
-        }
-    }
-
-    /// Calls `with` for each part of `from..to` in which the CPU has one thread; 0 is the idle task. `None`
-    /// where it is not known.
-    pub fn parts(
-        &self,
-        from: Timestamp,
-        to: Timestamp,
-        mut with: impl FnMut(Timestamp, Timestamp, Option<&CpuChange>),
-    ) {
-        let mut at = from;
-        let mut next = self.changes.partition_point(|change| change.since <= from);
-        while at < to {
-            let until = self.changes.get(next).map_or(to, |change| change.since.min(to));
-            if until > at {
-                with(at, until, next.checked_sub(1).map(|before| &self.changes[before]));
-            }
-            at = until;
-            next += 1;
-        }
-    }
-
-    /// How long the CPU was idle from `from` to `to`, ns.
-    pub fn idle_ns(&self, from: Timestamp, to: Timestamp) -> u64 {
-        let mut ns = 0;
-        self.parts(from, to, |begin, end, change| {
-            if change.is_some_and(|change| change.tid == Tid::IDLE) {
-                ns += end - begin;
-            }
-        });
-        ns
-    }
-
-    /// The outermost interrupts that overlap `from..to`.
-    pub fn interrupts_within(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = &Interrupt> {
-        let begin = self.interrupts.partition_point(|interrupt| interrupt.end <= from);
-        self.interrupts[begin..].iter().take_while(move |interrupt| interrupt.start < to)
-    }
-}
-
 /// A timeline, ready for questions.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
@@ -424,6 +396,9 @@ pub(crate) struct Model {
     /// The app's packages that the user has named.
     pub(crate) app_packages: Vec<String>,
     pub(super) speeds: CpuSpeeds,
+    /// How often a switch took another thread from a CPU than the last one had brought there. Switches from
+    /// an idle CPU that are missing the reader of the recording counts.
+    pub(super) unlike_switches: u64,
     /// Where events of a CPU are missing; in order, without overlaps.
     pub(super) losses: Vec<(Timestamp, Timestamp)>,
     pub(super) tasks: Tasks,
@@ -434,15 +409,59 @@ pub(crate) struct Model {
     pub(super) affinities: FxHashMap<Tid, Vec<Cpu>>,
     /// Whether interrupts were recorded.
     pub(super) has_interrupts: bool,
+    /// Whether the ends of system calls were recorded.
+    pub(super) has_call_ends: bool,
+    /// When requests to block devices were open.
+    pub(super) block_requests: BlockRequests,
     /// The times of the first and of the last event.
     pub(crate) extent: (Timestamp, Timestamp),
     pub(crate) measured: Measured,
+}
+
+/// Whether a thread of this name records traces for another program than tracebridge.
+fn is_other_tracer(name: &str) -> bool {
+    matches!(name, "traced" | "traced_probes" | "atrace" | "trace-cmd" | "perfetto")
 }
 
 impl Model {
     pub(super) fn reason(&self, change: &StateChange) -> Option<BlockedReason> {
         let reason = self.reasons.get(change.link as usize).copied();
         reason.filter(|_| change.state == SchedState::Uninterruptible)
+    }
+
+    /// Finds when groups with a quota of CPU time had used it up.
+    pub(super) fn find_throttled(&mut self) {
+        if self.quotas.is_empty() {
+            return;
+        }
+        let mut times = Vec::new();
+        for (tid, thread) in &self.threads {
+            for pair in thread.changes.windows(2) {
+                let [change, next] = pair else { continue };
+                if change.state.is_ready() && change.since < next.since {
+                    let is_running = change.state == SchedState::Running;
+                    times.push(ReadyTime { tid: *tid, span: (change.since, next.since), is_running });
+                }
+            }
+        }
+        let tasks = &self.tasks;
+        self.quotas.find_barred(&times, |tid| tasks.threads.tgid(tid));
+    }
+
+    /// Whether a thread records the trace: by the recorder's process, where the capture tells it, else by
+    /// name.
+    pub(super) fn is_recorder(&self, tid: Tid) -> bool {
+        let name = self.tasks.thread_name(tid);
+        let recorder = self.facts.as_ref().and_then(|facts| facts.recorder);
+        // A recorder in a container knows another number of itself than the kernel.
+        match recorder.filter(|pid| self.tasks.threads.get(pid.main_thread()).is_some()) {
+            Some(recorder) => {
+                self.tasks.threads.tgid(tid) == Some(recorder)
+                    || tid == recorder.main_thread()
+                    || is_other_tracer(&name)
+            }
+            None => name == "tracebridge" || is_other_tracer(&name),
+        }
     }
 
     /// The time that recording takes; 0 where it was not measured.
@@ -452,19 +471,26 @@ impl Model {
 
     /// Sentences about events that the timeline lacks, and the categories that record them.
     pub(crate) fn missing(&self) -> Vec<String> {
+        if self.threads.values().all(|thread| thread.changes.is_empty()) {
+            let note = "no scheduling was recorded: record the category sched to tell running from waiting";
+            return vec![note.to_owned()];
+        }
         let mut missing = Vec::new();
-        let threads = || self.threads.values();
-        if threads().all(|thread| thread.changes.is_empty()) {
-            missing
-                .push("no scheduling was recorded: record the category sched to tell running from waiting");
-            return missing.into_iter().map(str::to_owned).collect();
+        if self.unlike_switches > 0 {
+            let times = self.unlike_switches;
+            missing.push(format!(
+                "switches between threads are missing ({times} times): a thread's time from there to its next \
+                 event is not recorded"
+            ));
         }
         if !self.has_interrupts {
-            missing.push("no interrupts were recorded: record the category irq to tell timers from devices");
+            let note = "no interrupts were recorded: record the category irq to tell timers from devices";
+            missing.push(note.to_owned());
         }
         if self.cpus.values().all(|cpu| cpu.frequencies.is_empty()) {
-            missing.push("no CPU frequencies were recorded: record the category freq to see slow clocks");
+            let note = "no CPU frequencies were recorded: record the category freq to see slow clocks";
+            missing.push(note.to_owned());
         }
-        missing.into_iter().map(str::to_owned).collect()
+        missing
     }
 }

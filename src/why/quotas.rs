@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::cpu_budget::{Budget, TimeSpan};
 use crate::clock::Timestamp;
 use crate::ids::{Pid, Tid};
 use crate::trace_dat::{CpuQuota, MachineFacts};
@@ -11,22 +12,29 @@ use crate::trace_dat::{CpuQuota, MachineFacts};
 struct ThrottledGroup {
     hierarchy: i64,
     path: String,
-    /// A thread that is ready for as long as this, ns, and does not run may not run: half of what the group
-    /// waited each time.
-    shortest_wait: u64,
+    budget: Budget,
+    /// When the group had used up its quota, in order.
+    barred: Vec<TimeSpan>,
 }
 
 impl ThrottledGroup {
     fn new(quota: &CpuQuota) -> Option<ThrottledGroup> {
-        let each = quota.throttled_ns.checked_div(quota.throttled)?;
-        // The kernel adds up what several CPUs waited in one period.
-        let each = each.min(quota.period_us.saturating_mul(1000));
+        let budget = Budget::new(quota)?;
         Some(ThrottledGroup {
             hierarchy: quota.hierarchy.into(),
             path: quota.path.clone(),
-            shortest_wait: each / 2,
+            budget,
+            barred: Vec::new(),
         })
     }
+}
+
+/// A time in which a thread ran, or was ready and did not run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadyTime {
+    pub tid: Tid,
+    pub span: TimeSpan,
+    pub is_running: bool,
 }
 
 /// The groups with a quota that was used up, and who belonged to them when.
@@ -70,11 +78,39 @@ impl Quotas {
         }
     }
 
-    /// Whether a thread that is ready and does not run for `ns` from `ts` on is kept from it by the quota of
-    /// its group. `process` gives the process of a thread.
-    pub fn bars(&self, tid: Tid, ts: Timestamp, ns: u64, process: impl Fn(Tid) -> Option<Pid>) -> bool {
-        let group = self.group(tid, ts, process).and_then(|group| self.groups.get(group));
-        group.is_some_and(|group| ns >= group.shortest_wait.max(1))
+    /// Whether no group had used up its quota.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Finds when each group had used up its quota, from all that threads ran and were ready. `process` gives
+    /// the process of a thread.
+    pub fn find_barred(&mut self, times: &[ReadyTime], process: impl Fn(Tid) -> Option<Pid>) {
+        let mut of_groups = vec![(Vec::new(), Vec::new()); self.groups.len()];
+        for time in times {
+            if let Some(group) = self.group(time.tid, time.span.0, &process) {
+                let (runs, ready) = &mut of_groups[group];
+                if time.is_running { runs.push(time.span) } else { ready.push(time.span) }
+            }
+        }
+        for (group, (runs, ready)) in self.groups.iter_mut().zip(of_groups) {
+            group.barred = group.budget.used_up(runs, ready);
+        }
+    }
+
+    /// The times from `from` to `to` in which the group of a thread that is ready since `from` had used up
+    /// its quota.
+    pub fn barred(
+        &self,
+        tid: Tid,
+        from: Timestamp,
+        to: Timestamp,
+        process: impl Fn(Tid) -> Option<Pid>,
+    ) -> impl Iterator<Item = TimeSpan> {
+        let group = self.group(tid, from, process).and_then(|group| self.groups.get(group));
+        let barred = group.map_or(&[][..], |group| &group.barred[..]);
+        let first = barred.partition_point(|(_, end)| *end <= from);
+        barred[first..].iter().copied().take_while(move |(start, _)| *start < to)
     }
 
     fn group(&self, tid: Tid, ts: Timestamp, process: impl Fn(Tid) -> Option<Pid>) -> Option<usize> {
@@ -116,6 +152,9 @@ impl Quotas {
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+
+    /// A group that may use 5 ms in 20 ms.
     fn facts(processes: Vec<Pid>) -> MachineFacts {
         let quota = CpuQuota {
             hierarchy: 1,
@@ -129,30 +168,47 @@ mod tests {
         MachineFacts { quotas: vec![quota], ..MachineFacts::default() }
     }
 
-    const NS: u64 = 10_000_000;
+    fn span(from_ms: u64, to_ms: u64) -> TimeSpan {
+        (Timestamp(from_ms * MS), Timestamp(to_ms * MS))
+    }
+
+    /// The thread runs for 5 ms of each period, and is ready for the rest.
+    fn throttled(tid: Tid) -> Vec<ReadyTime> {
+        let periods = (0..4).flat_map(|period| {
+            let begin = 103 + period * 20;
+            let time = |span, is_running| ReadyTime { tid, span, is_running };
+            [time(span(begin, begin + 5), true), time(span(begin + 5, begin + 20), false)]
+        });
+        periods.collect()
+    }
+
+    fn barred(quotas: &mut Quotas, tid: Tid, process: impl Fn(Tid) -> Option<Pid>) -> u64 {
+        quotas.find_barred(&throttled(tid), &process);
+        let (from, to) = span(100, 200);
+        quotas.barred(tid, from, to, &process).map(|(start, end)| (end - start) / MS).sum()
+    }
 
     #[test]
     fn a_thread_belongs_to_the_group_that_it_or_its_maker_was_moved_to() {
         let mut quotas = Quotas::new(Some(&facts(Vec::new())));
-        quotas.moved(Timestamp(100), Tid(7), 1, b"/slow");
-        quotas.moved(Timestamp(100), Tid(9), 2, b"/slow");
-        quotas.born(Timestamp(200), Tid(8), Tid(7));
-        quotas.moved(Timestamp(300), Tid(7), 1, b"/");
+        let at = |ms: u64| Timestamp(ms * MS);
+        quotas.moved(at(50), Tid(7), 1, b"/slow");
+        quotas.moved(at(50), Tid(9), 2, b"/slow");
+        quotas.born(at(60), Tid(8), Tid(7));
         let process = |tid: Tid| Some(if tid == Tid(70) { Pid(7) } else { Pid::of_main_thread(tid) });
-        assert!(quotas.bars(Tid(7), Timestamp(150), NS, process));
-        assert!(quotas.bars(Tid(70), Timestamp(150), NS, process), "a thread of the process");
-        assert!(!quotas.bars(Tid(7), Timestamp(150), NS / 2, process), "others ran as long");
-        assert!(!quotas.bars(Tid(7), Timestamp(50), NS, process), "not in the group yet");
-        assert!(!quotas.bars(Tid(7), Timestamp(350), NS, process), "not in the group any more");
-        assert!(quotas.bars(Tid(8), Timestamp(350), NS, process), "born in the group");
-        assert!(!quotas.bars(Tid(9), Timestamp(150), NS, process), "a group of another hierarchy");
+        assert_eq!(barred(&mut quotas, Tid(7), process), 60);
+        assert_eq!(barred(&mut quotas, Tid(70), process), 60, "a thread of the process");
+        assert_eq!(barred(&mut quotas, Tid(9), process), 0, "a group of another hierarchy");
+        quotas.moved(at(70), Tid(7), 1, b"/");
+        assert_eq!(barred(&mut quotas, Tid(7), process), 0, "not in the group any more");
+        assert_eq!(barred(&mut quotas, Tid(8), process), 60, "born in the group");
     }
 
     #[test]
     fn a_process_that_nothing_moved_is_in_the_group_that_it_has_at_the_end() {
-        let quotas = Quotas::new(Some(&facts(vec![Pid(7)])));
-        assert!(quotas.bars(Tid(70), Timestamp(150), NS, |_| Some(Pid(7))));
-        assert!(!quotas.bars(Tid(70), Timestamp(150), NS, |_| None));
-        assert!(!Quotas::new(None).bars(Tid(70), Timestamp(150), NS, |_| Some(Pid(7))));
+        let mut quotas = Quotas::new(Some(&facts(vec![Pid(7)])));
+        assert_eq!(barred(&mut quotas, Tid(70), |_| Some(Pid(7))), 60);
+        assert_eq!(barred(&mut quotas, Tid(70), |_| None), 0);
+        assert_eq!(barred(&mut Quotas::new(None), Tid(70), |_| Some(Pid(7))), 0);
     }
 }

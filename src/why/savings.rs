@@ -7,7 +7,7 @@
 //! set off ends when it ended.
 
 use super::model::Model;
-use super::walk::OwnWait;
+use super::split::OwnWait;
 use crate::clock::Timestamp;
 use crate::ids::Tid;
 
@@ -123,7 +123,8 @@ impl Model {
                 return Some(wake.ts);
             }
             // A thread that wakes itself, or two that wake each other at one moment, lead nowhere.
-            (tid, until) = (wake.waker, Timestamp(wake.ts.0.checked_sub(1)?));
+            tid = wake.waker;
+            until = Timestamp(wake.ts.0.checked_sub(1)?);
         }
     }
 }

@@ -4,12 +4,16 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::cause::Cause;
-use super::explanation::{CausePart, Explanation, LineKey, NamedHop, Saving, sum};
+use super::explanation::{CausePart, Explanation, LineKey, NamedHop, Saving, parties, sum};
+use super::grade::{Grade, legend};
 use super::headline::headline;
 use super::lock_marker::LockMarker;
 use super::own_code_words::OwnCode;
+use super::party;
 use crate::text::duration;
 
+/// Words for a thread that was ready while nobody had its CPU.
+const READY_ALONE: &str = "was ready, and did not run";
 /// Subjects that a line names.
 const SUBJECTS: usize = 3;
 
@@ -18,6 +22,7 @@ struct Line<'a> {
     path: &'a [NamedHop],
     ns: u64,
     count: u64,
+    grade: Grade,
     /// Largest first.
     subjects: Vec<(&'a str, u64)>,
     /// By subject: the samples that tell it, the most first.
@@ -27,6 +32,22 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// Words for the line. Where spans of several threads are explained together, they begin with the
+    /// thread's name.
+    fn words(&self, of_span: &str, is_of_several: bool) -> String {
+        let text = self.text(of_span);
+        match self.path.first() {
+            Some(first) if is_of_several && !first.thread.is_empty() => {
+                format!("\"{}\" {text}", first.thread)
+            }
+            _ => text,
+        }
+    }
+
+    fn is_unknown(&self) -> bool {
+        matches!(self.path.last().map(|hop| hop.cause), Some(Cause::Unexplained | Cause::NotRecorded))
+    }
+
     fn text(&self, of_span: &str) -> String {
         let mut text = String::new();
         for (hop, next) in self.path.iter().zip(self.path.iter().skip(1)) {
@@ -60,7 +81,15 @@ impl Line<'_> {
         let lock = self.subjects.first().filter(|_| cause == Cause::Lock);
         match lock.and_then(|(name, _)| LockMarker::parse(name)) {
             Some(marker) => text.push_str(&marker.sentence(None)),
-            None => text.push_str(&format!("{}{}", words(cause), self.about())),
+            None => {
+                let never_queued = cause == Cause::Runnable
+                    && self
+                        .subjects
+                        .iter()
+                        .all(|(name, _)| name.starts_with("CPU ") || name.starts_with("the CPU "));
+                text.push_str(if never_queued { READY_ALONE } else { words(cause) });
+                text.push_str(&self.about());
+            }
         }
         // Pieces of own code are calls of many methods: their number says nothing.
         if self.count > 1 && self.own.is_none() {
@@ -100,6 +129,7 @@ pub(crate) fn lines(explanation: &Explanation, limit: usize) -> Vec<String> {
     let detail =
         if explanation.detail.is_empty() { String::new() } else { format!(" ({})", explanation.detail) };
     let mut lines = vec![format!("{}: {}{detail}", explanation.what, duration(explanation.duration))];
+    lines.push(party::line(&explanation.parties()));
     lines.extend(headline(&explanation.causes, explanation.duration));
     lines.extend(cause_lines(&explanation.causes, explanation.duration, limit));
     lines.extend(savings_line(explanation));
@@ -150,12 +180,10 @@ pub(crate) fn lines_of_several(explanations: &[Explanation], limit: usize) -> Ve
         duration(total),
         durations.unwrap_or_default()
     )];
-    let causes = sum(explanations);
-    lines.extend(headline(&causes, total));
-    lines.extend(cause_lines(&causes, total, limit));
+    lines.extend(party_and_cause_lines(explanations, total, limit));
     lines.push("the longest:".to_owned());
     for one in longest.iter().take(SUBJECTS) {
-        let largest = cause_lines(&one.causes, one.duration, 1).into_iter().next().unwrap_or_default();
+        let largest = largest_line(&one.causes, one.duration);
         lines.push(format!("{:>10}  {}: {}", duration(one.duration), one.what, largest.trim_start()));
         lines.extend(one.video.iter().map(|shown| format!("{:>10}  {shown}", "")));
     }
@@ -165,27 +193,34 @@ pub(crate) fn lines_of_several(explanations: &[Explanation], limit: usize) -> Ve
 /// The causes of several spans together; `None` without spans.
 pub(crate) fn summed_lines(explanations: &[Explanation], limit: usize) -> Option<Vec<String>> {
     let total: u64 = explanations.iter().map(|one| one.duration).sum();
-    let lines = || {
-        let causes = sum(explanations);
-        headline(&causes, total).into_iter().chain(cause_lines(&causes, total, limit)).collect()
-    };
-    (!explanations.is_empty()).then(lines)
+    (!explanations.is_empty()).then(|| party_and_cause_lines(explanations, total, limit))
 }
 
-/// A line for each of the largest causes, one for the rest, and one for what is unexplained or not recorded.
-fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String> {
+/// Lines of whose time several spans took and of the app's places in it, and those of their causes together.
+fn party_and_cause_lines(explanations: &[Explanation], total: u64, limit: usize) -> Vec<String> {
+    let causes = sum(explanations);
+    let mut lines = vec![party::line(&parties(&causes, total))];
+    lines.extend(headline(&causes, total));
+    lines.extend(cause_lines(&causes, total, limit));
+    lines
+}
+
+/// A line for all parts of each key, the largest first.
+fn by_key(causes: &[CausePart]) -> Vec<Line<'_>> {
     let mut by_key: BTreeMap<LineKey<'_>, Line<'_>> = BTreeMap::new();
     for part in causes {
         let line = by_key.entry(LineKey::of(part)).or_insert_with(|| Line {
             path: &part.path,
             ns: 0,
             count: 0,
+            grade: part.grade,
             subjects: Vec::new(),
             sampled: Vec::new(),
             own: part.own.as_ref().map(OwnCode::new),
         });
         line.ns += part.ns;
         line.count += part.count;
+        line.grade = line.grade.max(part.grade);
         line.subjects.push((&part.subject, part.ns));
         if part.samples > 0 {
             line.sampled.push((&part.subject, part.samples));
@@ -200,40 +235,63 @@ fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String>
         line.sampled.sort_by_key(|(_, samples)| Reverse(*samples));
     }
     all.sort_by_key(|line| Reverse(line.ns));
-    let is_unknown = |line: &Line<'_>| {
-        matches!(line.path.last().map(|hop| hop.cause), Some(Cause::Unexplained | Cause::NotRecorded))
-    };
-    let (unknown, known): (Vec<Line<'_>>, Vec<Line<'_>>) = all.into_iter().partition(is_unknown);
-    let process = causes.first().and_then(|part| part.path.first()).map_or("", |hop| hop.process.as_str());
-    let row = |ns: u64, text: &str| row(ns, duration, text);
-    let mut lines: Vec<String> =
-        known.iter().take(limit).map(|line| row(line.ns, &line.text(process))).collect();
+    all
+}
+
+/// The name of the process of the span's own thread.
+fn own_process(causes: &[CausePart]) -> &str {
+    causes.first().and_then(|part| part.path.first()).map_or("", |hop| hop.process.as_str())
+}
+
+/// A line for the largest cause, also where that is not recorded.
+fn largest_line(causes: &[CausePart], duration: u64) -> String {
+    let all = by_key(causes);
+    let Some(largest) = all.first() else { return String::new() };
+    row(largest.ns, duration, largest.grade, &largest.text(own_process(causes)))
+}
+
+/// A line for each of the largest causes, one for the rest, and one for what is unexplained or not recorded.
+fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String> {
+    let (unknown, known): (Vec<Line<'_>>, Vec<Line<'_>>) =
+        by_key(causes).into_iter().partition(Line::is_unknown);
+    let process = own_process(causes);
+    let own_thread =
+        |part: &CausePart| part.path.first().map(|hop| (hop.thread.clone(), hop.process.clone()));
+    let first = causes.first().map(own_thread);
+    let is_of_several = causes.iter().any(|part| Some(own_thread(part)) != first);
+    let shown = known.iter().take(limit);
+    let mut lines: Vec<String> = shown
+        .clone()
+        .map(|line| row(line.ns, duration, line.grade, &line.words(process, is_of_several)))
+        .collect();
     let rest = &known[known.len().min(limit)..];
     if !rest.is_empty() {
         let ns = rest.iter().map(|line| line.ns).sum();
-        lines.push(row(ns, &format!("{} smaller causes", rest.len())));
+        lines.push(row(ns, duration, Grade::Event, &format!("{} smaller causes", rest.len())));
     }
     for (cause, words) in [(Cause::Unexplained, "unexplained"), (Cause::NotRecorded, "not recorded")] {
         let of_cause: Vec<&Line<'_>> =
             unknown.iter().filter(|line| line.path.last().is_some_and(|hop| hop.cause == cause)).collect();
         let ns: u64 = of_cause.iter().map(|line| line.ns).sum();
-        if cause == Cause::Unexplained || ns > 0 {
+        // Where nothing is known, that nothing is unexplained says nothing.
+        if ns > 0 || cause == Cause::Unexplained && !known.is_empty() {
             let mut why: Vec<&str> =
                 of_cause.iter().flat_map(|line| line.subjects.iter().map(|(name, _)| *name)).collect();
             why.sort_unstable();
             why.dedup();
             why.retain(|name| !name.is_empty());
             let why = if why.is_empty() { String::new() } else { format!(": {}", why.join(", ")) };
-            lines.push(row(ns, &format!("{words}{why}")));
+            lines.push(row(ns, duration, Grade::Event, &format!("{words}{why}")));
         }
     }
+    lines.extend(legend(shown.map(|line| line.grade)));
     lines
 }
 
-/// A line of a time and its share of `duration`, ns.
-fn row(ns: u64, whole: u64, text: &str) -> String {
+/// A line of a time, its share of `whole`, ns, and the sign of how it is known.
+fn row(ns: u64, whole: u64, grade: Grade, text: &str) -> String {
     let percent = if whole == 0 { 0.0 } else { ns as f64 * 100.0 / whole as f64 };
-    format!("{:>12} {percent:>4.0} %  {text}", duration(ns))
+    format!("{:>12} {percent:>4.0} %{} {text}", duration(ns), grade.sign())
 }
 
 /// A line for each of the threads in whose time the largest causes lie, with these causes, and one for the
@@ -260,10 +318,10 @@ pub(crate) fn thread_lines(explanations: &[Explanation], limit: usize) -> Vec<St
     threads.sort_by_key(|(ns, _)| Reverse(*ns));
     let rest = threads.split_off(threads.len().min(limit));
     let mut lines = vec!["by thread:".to_owned()];
-    lines.extend(threads.iter().map(|(ns, text)| row(*ns, whole, text)));
+    lines.extend(threads.iter().map(|(ns, text)| row(*ns, whole, Grade::Event, text)));
     if !rest.is_empty() {
         let ns = rest.iter().map(|(ns, _)| ns).sum();
-        lines.push(row(ns, whole, &format!("{} more threads", rest.len())));
+        lines.push(row(ns, whole, Grade::Event, &format!("{} more threads", rest.len())));
     }
     lines
 }

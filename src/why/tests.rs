@@ -13,18 +13,18 @@ use crate::ids::{Cpu, Pid, Tid};
 use crate::trace_dat::{CpuQuota, EventCost, MachineFacts};
 use crate::tracks::TrackBuilder;
 
-const MAIN: Tid = Tid(100);
-const WORKER: Tid = Tid(101);
-const SERVER: Tid = Tid(200);
+pub(super) const MAIN: Tid = Tid(100);
+pub(super) const WORKER: Tid = Tid(101);
+pub(super) const SERVER: Tid = Tid(200);
 /// The main thread of an app with a name that the kernel cuts.
 const FEED: Tid = Tid(300);
-const IDLE: Tid = Tid::IDLE;
+pub(super) const IDLE: Tid = Tid::IDLE;
 /// A thread whose process is not known.
-const STRANGER: Tid = Tid(900);
+pub(super) const STRANGER: Tid = Tid(900);
 
 /// Lines of a text trace. Times are µs.
 #[derive(Default)]
-struct Lines(Vec<(u64, String)>);
+pub(super) struct Lines(Vec<(u64, String)>);
 
 fn name(tid: Tid) -> String {
     match tid {
@@ -42,7 +42,7 @@ fn process(tid: Tid) -> Pid {
 }
 
 impl Lines {
-    fn add(&mut self, us: u64, cpu: u32, tid: Tid, flags: &str, event: &str) -> &mut Lines {
+    pub fn add(&mut self, us: u64, cpu: u32, tid: Tid, flags: &str, event: &str) -> &mut Lines {
         let secs = us / 1_000_000;
         let micros = us % 1_000_000;
         let tgid = match tid {
@@ -55,7 +55,7 @@ impl Lines {
     }
 
     /// `left` leaves the CPU in this state, and `entered` gets it.
-    fn switch(&mut self, us: u64, cpu: u32, left: Tid, state: &str, entered: Tid) -> &mut Lines {
+    pub fn switch(&mut self, us: u64, cpu: u32, left: Tid, state: &str, entered: Tid) -> &mut Lines {
         let from = name(left).replace("<idle>", "swapper");
         let to = name(entered).replace("<idle>", "swapper");
         let event = format!(
@@ -64,35 +64,43 @@ impl Lines {
         self.add(us, cpu, left, "d..2", &event)
     }
 
-    fn waking(&mut self, us: u64, cpu: u32, waker: Tid, woken: Tid) -> &mut Lines {
+    pub fn waking(&mut self, us: u64, cpu: u32, waker: Tid, woken: Tid) -> &mut Lines {
         self.wake(us, cpu, waker, woken, "d..2", "sched_waking")
     }
 
     /// A wake-up while a hard interrupt is served.
-    fn waking_by_interrupt(&mut self, us: u64, cpu: u32, woken: Tid) -> &mut Lines {
+    pub fn waking_by_interrupt(&mut self, us: u64, cpu: u32, woken: Tid) -> &mut Lines {
         self.wake(us, cpu, IDLE, woken, "d.h2", "sched_waking")
     }
 
-    fn wake(&mut self, us: u64, cpu: u32, waker: Tid, woken: Tid, flags: &str, event: &str) -> &mut Lines {
+    pub fn wake(
+        &mut self,
+        us: u64,
+        cpu: u32,
+        waker: Tid,
+        woken: Tid,
+        flags: &str,
+        event: &str,
+    ) -> &mut Lines {
         let event = format!("{event}: comm={} pid={woken} prio=120 target_cpu={cpu:03}", name(woken));
         self.add(us, cpu, waker, flags, &event)
     }
 
-    fn marker(&mut self, us: u64, cpu: u32, tid: Tid, text: &str) -> &mut Lines {
+    pub fn marker(&mut self, us: u64, cpu: u32, tid: Tid, text: &str) -> &mut Lines {
         self.add(us, cpu, tid, "....", &format!("tracing_mark_write: {text}"))
     }
 
-    fn slice(&mut self, us: std::ops::Range<u64>, cpu: u32, tid: Tid, name: &str) -> &mut Lines {
+    pub fn slice(&mut self, us: std::ops::Range<u64>, cpu: u32, tid: Tid, name: &str) -> &mut Lines {
         let pid = process(tid);
         self.marker(us.start, cpu, tid, &format!("B|{pid}|{name}"));
         self.marker(us.end, cpu, tid, &format!("E|{pid}"))
     }
 
-    fn model(&mut self) -> Model {
+    pub fn model(&mut self) -> Model {
         self.model_of(KeptTime::default())
     }
 
-    fn model_of(&mut self, kept: KeptTime) -> Model {
+    pub fn model_of(&mut self, kept: KeptTime) -> Model {
         self.model_with(kept, |_| {})
     }
 
@@ -112,11 +120,11 @@ impl Lines {
     }
 
     /// The parts of the slice `work`: path, subject, µs.
-    fn causes(&mut self) -> Vec<(String, String, u64)> {
+    pub fn causes(&mut self) -> Vec<(String, String, u64)> {
         Lines::causes_in(&self.model())
     }
 
-    fn causes_in(model: &Model) -> Vec<(String, String, u64)> {
+    pub fn causes_in(model: &Model) -> Vec<(String, String, u64)> {
         let spans = model.spans(&Question::Slice("work".into())).unwrap();
         let [span] = spans.as_slice() else { panic!("{spans:?}") };
         let explained = model.explain(span);
@@ -129,7 +137,7 @@ impl Lines {
     }
 }
 
-fn row(path: &str, subject: &str, us: u64) -> (String, String, u64) {
+pub(super) fn row(path: &str, subject: &str, us: u64) -> (String, String, u64) {
     (path.to_owned(), subject.to_owned(), us)
 }
 
@@ -187,44 +195,46 @@ fn a_thread_that_is_ready_names_who_ran_instead() {
     let mut lines = Lines::default();
     lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..20_000, 0, MAIN, "work");
     lines.switch(2000, 0, MAIN, "R+", SERVER).switch(6000, 0, SERVER, "R", MAIN);
-    // Ready for long, and the CPU idles: throttled.
+    // Ready for long, and the CPU idles.
     lines.switch(7000, 0, MAIN, "R", IDLE).switch(17_000, 0, IDLE, "R", MAIN);
     let causes = lines.causes();
-    assert_eq!(causes[0], row("throttled main", "", 10_000));
+    assert_eq!(causes[0], row("runnable main", "CPU 0 was idle", 10_000));
     assert_eq!(causes[2], row("runnable main", "server", 4000));
 }
 
 #[test]
-fn a_thread_whose_group_is_throttled_is_so_while_others_run() {
+fn a_group_is_throttled_when_it_has_used_up_its_quota_and_only_then() {
     let mut lines = Lines::default();
-    lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..40_000, 0, MAIN, "work");
-    // Its CPU idles in the end: main might not run since it was taken off the CPU.
-    lines.switch(2000, 0, MAIN, "R", SERVER).switch(9000, 0, SERVER, "S", IDLE);
-    lines.switch(15_000, 0, IDLE, "R", MAIN);
-    // Its CPU never idles.
-    lines.switch(20_000, 0, MAIN, "R", SERVER).switch(30_000, 0, SERVER, "R", MAIN);
-    // A wait that is shorter than those of the group.
-    lines.switch(35_000, 0, MAIN, "R", SERVER).switch(36_000, 0, SERVER, "R", MAIN);
+    lines.switch(500, 0, IDLE, "R", SERVER).slice(1500..61_500, 0, MAIN, "work");
+    for period in 0..4 {
+        let begin = 1000 + period * 20_000;
+        lines.switch(begin, 0, SERVER, "R", MAIN).switch(begin + 5000, 0, MAIN, "R", SERVER);
+    }
     let of = |cause: &str, model: &Model| -> u64 {
         Lines::causes_in(model).iter().filter(|row| row.0 == format!("{cause} main")).map(|row| row.2).sum()
     };
     let mut model = lines.model();
-    assert_eq!((of("throttled", &model), of("runnable", &model)), (13_000, 11_000));
-    let quota = CpuQuota { throttled: 2, throttled_ns: 16_000_000, period_us: 20_000, ..CpuQuota::default() };
-    let quota = CpuQuota { processes: vec![process(MAIN)], ..quota };
-    model.quotas = Quotas::new(Some(&MachineFacts { quotas: vec![quota], ..MachineFacts::default() }));
-    assert_eq!((of("throttled", &model), of("runnable", &model)), (23_000, 1000));
+    assert_eq!((of("throttled", &model), of("runnable", &model)), (0, 45_000));
+    let mut with_quota = |quota_us: u64| {
+        let throttled = CpuQuota { throttled: 3, throttled_ns: 45_000_000, ..CpuQuota::default() };
+        let quota = CpuQuota { quota_us, period_us: 20_000, processes: vec![process(MAIN)], ..throttled };
+        model.quotas = Quotas::new(Some(&MachineFacts { quotas: vec![quota], ..MachineFacts::default() }));
+        model.find_throttled();
+        (of("throttled", &model), of("runnable", &model))
+    };
+    assert_eq!(with_quota(5000), (45_000, 0));
+    assert_eq!(with_quota(9000), (0, 45_000), "others had the CPU, and the quota was not used up");
 }
 
 #[test]
-fn a_thread_that_queues_elsewhere_is_not_throttled() {
+fn a_thread_that_queues_elsewhere_while_its_next_cpu_idles_says_so() {
     let mut lines = Lines::default();
     lines.switch(500, 0, IDLE, "R", MAIN).switch(500, 1, IDLE, "R", WORKER);
     lines.slice(1000..20_000, 0, MAIN, "work").switch(1500, 1, WORKER, "S", IDLE);
     // CPU 1 idles while main queues behind the server on CPU 0, and takes main in the end.
     lines.switch(2000, 0, MAIN, "R+", SERVER).switch(9000, 1, IDLE, "R", MAIN);
     let causes = lines.causes();
-    assert!(causes.contains(&row("runnable main", "the CPU left its idle state", 7000)), "{causes:?}");
+    assert!(causes.contains(&row("runnable main", "CPU 1 was idle", 7000)), "{causes:?}");
 }
 
 #[test]
@@ -398,7 +408,8 @@ fn two_sets_differ_by_their_causes() {
     assert_eq!((change.delta_ns, change.causes[0].delta_ns), (4_000_000.0, 4_000_000.0));
     assert_eq!(change.causes[0].path, "sleep: main");
     assert_eq!(change.causes.iter().map(|cause| cause.delta_ns).sum::<f64>(), change.delta_ns);
-    assert!(change.lines(1)[1].contains("sleep: main"), "{:?}", change.lines(1));
+    assert_eq!(change.lines(1)[1], "your code +4.00 ms");
+    assert!(change.lines(1)[2].contains("sleep: main"), "{:?}", change.lines(1));
 }
 
 /// Numbers that look random, and are the same in every run.

@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::ids::Tid;
 
 /// The slices of one name on one thread, or its calls of one method.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(crate) struct SliceTotal {
     pub name: String,
     pub thread: String,
@@ -28,7 +28,7 @@ pub(crate) struct SliceTotal {
 }
 
 /// How long a thread was in each state. What is not there was not recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(crate) struct StateTotal {
     pub thread: String,
     pub tid: Tid,
@@ -63,7 +63,7 @@ impl SchedState {
             SchedState::Interruptible => "sleeping",
             SchedState::Uninterruptible => "uninterruptible sleep",
             SchedState::Stopped => "stopped",
-            SchedState::Gone => return None,
+            SchedState::Gone | SchedState::Unknown => return None,
         })
     }
 }

@@ -4,10 +4,17 @@
 //! drivers/android, and of the markers that ART, bionic and the framework write around their locks.
 
 use super::cause::Cause;
-use super::model::{MARKS_BEFORE, MarkKind, Model, SchedState, StateChange, Syscall, ThreadHistory, Wake};
+use super::grade::Grade;
+use super::model::{
+    BlockedReason, MARKS_BEFORE, MarkKind, Model, SchedState, StateChange, Syscall, ThreadHistory, Wake,
+    WakeContext,
+};
 
 use crate::clock::Timestamp;
 use crate::ids::{Pid, Tid};
+
+/// The subject of a wait whose end no event tells.
+const WITHOUT_WAKE_UP: &str = "the wake-up that ended the wait";
 
 /// The cause of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +24,14 @@ pub(super) struct Wait<'m> {
     pub subject: Subject<'m>,
     /// The thread whose time explains the wait in turn.
     pub follow: Option<Tid>,
+    pub grade: Grade,
+}
+
+impl<'m> Wait<'m> {
+    /// A wait whose cause is known as well as `grade` says, and that no thread explains.
+    fn leaf(grade: Grade, cause: Cause, subject: Subject<'m>) -> Wait<'m> {
+        Wait { cause, subject, follow: None, grade }
+    }
 }
 
 /// The subject of a cause.
@@ -38,116 +53,191 @@ pub(super) struct WaitAt<'m> {
     pub start: Timestamp,
     pub change: &'m StateChange,
     pub wake: Option<Wake>,
+    /// The span is the thread's own: nobody waits for the thread.
+    pub is_own: bool,
 }
 
 impl Model {
     /// For what the thread waits.
     pub(super) fn wait<'m>(&'m self, at: &WaitAt<'m>) -> Wait<'m> {
-        let leaf = |cause, subject| Wait { cause, subject, follow: None };
-        let Some(wake) = &at.wake else {
-            return match at.change.state {
-                SchedState::Gone => leaf(Cause::Idle, Subject::Fixed("the thread has ended")),
-                _ => leaf(Cause::NotRecorded, Subject::Fixed("the wake-up that ended the wait")),
-            };
-        };
-        match at.change.state {
-            SchedState::Uninterruptible => self.uninterruptible(at, wake),
-            SchedState::Stopped => {
-                self.hop_or(at, wake, Cause::Kernel, Subject::Fixed("the thread was stopped"))
+        match (at.change.state, &at.wake) {
+            (SchedState::Unknown, _) => {
+                Wait::leaf(Grade::Event, Cause::NotRecorded, Subject::Fixed("switches are missing"))
             }
-            _ => self.interruptible(at, wake),
+            (SchedState::Gone, None) => {
+                Wait::leaf(Grade::Event, Cause::Idle, Subject::Fixed("the thread has ended"))
+            }
+            (SchedState::Uninterruptible, wake) => self.uninterruptible(at, wake.as_ref()),
+            (_, None) => Wait::leaf(Grade::Event, Cause::NotRecorded, Subject::Fixed(WITHOUT_WAKE_UP)),
+            (SchedState::Stopped, Some(wake)) => self.hop_or(
+                at,
+                wake,
+                Wait::leaf(Grade::WakeUp, Cause::Kernel, Subject::Fixed("the thread was stopped")),
+            ),
+            (_, Some(wake)) => self.interruptible(at, wake),
         }
     }
 
     /// A wait that only its event ends: for a device, for memory, for a lock of the kernel.
-    fn uninterruptible<'m>(&'m self, at: &WaitAt<'m>, wake: &Wake) -> Wait<'m> {
-        let leaf = |cause, subject| Wait { cause, subject, follow: None };
-        if let Some(reason) = self.reason(at.change) {
-            let function = self.names.text(reason.function);
-            let subject = self.file_of(at).map_or(Subject::Text(function), Subject::Text);
-            match function_cause(function) {
-                Some(Cause::Lock) => return self.hop_or(at, wake, Cause::Lock, Subject::Text(function)),
-                Some(cause) => {
-                    return leaf(cause, if cause == Cause::Disk { subject } else { Subject::Text(function) });
-                }
-                None if reason.is_io => return leaf(Cause::Disk, subject),
-                None => {}
-            }
+    fn uninterruptible<'m>(&'m self, at: &WaitAt<'m>, wake: Option<&Wake>) -> Wait<'m> {
+        let told = self.reason(at.change).and_then(|reason| self.told_by_reason(at, wake, reason));
+        if let Some(told) = told {
+            return told;
         }
-        let file = self.file_of(at).map_or(Subject::None, Subject::Text);
+        let Some(wake) = wake else {
+            return Wait::leaf(Grade::Event, Cause::NotRecorded, Subject::Fixed(WITHOUT_WAKE_UP));
+        };
         if self.is_reclaiming(at) {
-            return leaf(Cause::Reclaim, Subject::None);
+            return Wait::leaf(Grade::Event, Cause::Reclaim, Subject::None);
         }
-        if self.is_device(wake) {
-            return leaf(Cause::Disk, file);
+        if let Some(file) = self.file_of(at) {
+            return Wait::leaf(Grade::Event, Cause::Disk, Subject::Text(file));
         }
         let waker = self.tasks.thread_name(wake.waker);
+        if self.is_device(wake) {
+            return self.device_wait(at, wake);
+        }
         match &*waker {
             name if name.starts_with("rcu") || name.starts_with("cpuhp") || name.starts_with("migration") => {
-                leaf(Cause::Kernel, Subject::Thread(wake.waker))
+                Wait::leaf(Grade::WakeUp, Cause::Kernel, Subject::Thread(wake.waker))
             }
-            name if is_kernel_worker(name) => leaf(Cause::Disk, file),
-            _ if file != Subject::None => leaf(Cause::Disk, file),
-            _ => self.hop_or(at, wake, Cause::Lock, Subject::Fixed("a lock of the kernel")),
+            name if is_kernel_worker(name) => match self.block_requests.tell_of(at.start, wake.ts) {
+                Some(false) => Wait::leaf(Grade::WakeUp, Cause::Kernel, Subject::Thread(wake.waker)),
+                Some(true) => Wait::leaf(Grade::WakeUp, Cause::Disk, Subject::None),
+                None => Wait::leaf(Grade::Inferred, Cause::Disk, Subject::None),
+            },
+            _ => self.hop_or(
+                at,
+                wake,
+                Wait::leaf(Grade::WakeUp, Cause::Lock, Subject::Fixed("a lock of the kernel")),
+            ),
+        }
+    }
+
+    /// The wait, by the kernel's own reason of it: the function that waited, and whether that was for input
+    /// or output. `None` where the function says nothing and a thread may.
+    fn told_by_reason<'m>(
+        &'m self,
+        at: &WaitAt<'m>,
+        wake: Option<&Wake>,
+        reason: BlockedReason,
+    ) -> Option<Wait<'m>> {
+        let leaf = |cause, subject| Some(Wait::leaf(Grade::Event, cause, subject));
+        let function = self.names.text(reason.function);
+        let known = function_cause(function);
+        if known == Some(Cause::Lock) {
+            return wake.map(|wake| {
+                self.hop_or(at, wake, Wait::leaf(Grade::Event, Cause::Lock, Subject::Text(function)))
+            });
+        }
+        if known == Some(Cause::Disk) || known.is_none() && reason.is_io {
+            return leaf(Cause::Disk, Subject::Text(self.file_of(at).unwrap_or(function)));
+        }
+        let by_thread = wake.is_some_and(|wake| {
+            !self.is_device(wake) && !is_kernel_worker(&self.tasks.thread_name(wake.waker))
+        });
+        match known {
+            Some(cause) => leaf(cause, Subject::Text(function)),
+            None if self.is_reclaiming(at) || by_thread || function.is_empty() => None,
+            None => leaf(Cause::Kernel, Subject::Text(function)),
+        }
+    }
+
+    /// An uninterruptible wait that an interrupt ended, and of which no event tells more.
+    fn device_wait<'m>(&'m self, at: &WaitAt<'m>, wake: &Wake) -> Wait<'m> {
+        match (self.device(wake), self.block_requests.tell_of(at.start, wake.ts)) {
+            (Some(InterruptSource::Disk(_)), told) if told != Some(false) => {
+                Wait::leaf(Grade::WakeUp, Cause::Disk, Subject::None)
+            }
+            (_, Some(true)) => Wait::leaf(Grade::WakeUp, Cause::Disk, Subject::None),
+            (_, None) => Wait::leaf(Grade::Inferred, Cause::Disk, Subject::None),
+            (Some(InterruptSource::Other(name)), Some(false)) => {
+                Wait::leaf(Grade::WakeUp, Cause::Kernel, Subject::Text(name))
+            }
+            (_, Some(false)) => {
+                Wait::leaf(Grade::Inferred, Cause::Kernel, Subject::Fixed("a driver, which no event names"))
+            }
         }
     }
 
     /// A wait that a signal ends, too: for another thread, a message, a moment.
     fn interruptible<'m>(&'m self, at: &WaitAt<'m>, wake: &Wake) -> Wait<'m> {
-        let leaf = |cause, subject| Wait { cause, subject, follow: None };
-        let is_idle_main = self.is_main(at.tid) && at.thread.slices.innermost(at.start).is_none();
         if let Some((cause, name)) = self.marked_wait(at) {
-            return self.hop_or(at, wake, cause, Subject::Text(name));
+            return self.hop_or(at, wake, Wait::leaf(Grade::Event, cause, Subject::Text(name)));
         }
-        let call = pending_call(at);
+        let call = match pending_call(at.thread, at.start, self.has_call_ends) {
+            Some(MarkKind::BinderCall) => Some(Call::Binder),
+            Some(MarkKind::SyscallEnter(call, _)) => Some(Call::System(call)),
+            _ => None,
+        };
+        let is_between_messages = matches!(call, None | Some(Call::System(Syscall::Poll | Syscall::Other)));
+        let is_idle = at.is_own
+            && is_between_messages
+            && self.is_main(at.tid)
+            && at.thread.slices.innermost(at.start).is_none();
         if self.is_device(wake) {
-            return match (self.device(wake), call) {
-                (_, Some(Pending::Syscall(Syscall::Sleep))) => leaf(Cause::Sleep, Subject::None),
-                (Some(InterruptSource::Disk(name)), _) => leaf(Cause::Disk, Subject::Text(name)),
-                (Some(InterruptSource::Network(name)), _) => leaf(Cause::Ipc, Subject::Text(name)),
-                (_, Some(Pending::Syscall(Syscall::Sync))) => leaf(Cause::Disk, Subject::None),
-                (_, Some(Pending::Syscall(Syscall::Transfer))) => {
-                    leaf(Cause::Ipc, Subject::Fixed("a device or the network"))
-                }
-                _ if is_idle_main => leaf(Cause::Idle, Subject::None),
-                // A device's interrupt would have been recorded.
-                (None, _) if self.has_interrupts => leaf(Cause::Sleep, Subject::Fixed("a timer")),
-                (Some(InterruptSource::Timer), _)
-                | (None, Some(Pending::Syscall(Syscall::Futex | Syscall::Poll))) => {
-                    leaf(Cause::Sleep, Subject::Fixed("a timer"))
-                }
-                _ => leaf(Cause::Sleep, Subject::Fixed("a timer or a device")),
-            };
+            return self.ended_by_device(wake, call, is_idle);
         }
         let waker = self.tasks.thread_name(wake.waker);
         if is_kernel_worker(&waker) {
-            let cause = match call {
-                Some(Pending::Syscall(Syscall::Sync)) => Cause::Disk,
-                _ => Cause::Kernel,
+            return match call {
+                Some(Call::System(Syscall::Sync)) => {
+                    Wait::leaf(Grade::Event, Cause::Disk, Subject::Thread(wake.waker))
+                }
+                _ => Wait::leaf(Grade::WakeUp, Cause::Kernel, Subject::Thread(wake.waker)),
             };
-            return leaf(cause, Subject::Thread(wake.waker));
         }
         if self.is_vsync(wake.waker, at.tid) {
-            return leaf(Cause::Vsync, Subject::Thread(wake.waker));
+            return Wait::leaf(Grade::Inferred, Cause::Vsync, Subject::Thread(wake.waker));
         }
         let by_process = self.woken_by(wake.waker, at.tid);
-        let cause = match call {
-            Some(Pending::Binder) => Cause::Binder,
-            _ if is_idle_main => Cause::Idle,
-            Some(Pending::Syscall(Syscall::Futex)) => Cause::Lock,
-            Some(Pending::Syscall(Syscall::Poll | Syscall::Transfer | Syscall::Child)) => Cause::Ipc,
-            Some(Pending::Syscall(Syscall::Sleep)) => Cause::Sleep,
-            Some(Pending::Syscall(Syscall::Ioctl)) if by_process == Cause::Ipc => Cause::Binder,
-            _ => by_process,
+        let (grade, cause) = match call {
+            _ if waker.starts_with("HeapTaskDaemon") => (Grade::WakeUp, Cause::Gc),
+            Some(Call::Binder) => (Grade::Event, Cause::Binder),
+            _ if is_idle => (Grade::Inferred, Cause::Idle),
+            Some(Call::System(Syscall::Futex)) => (Grade::Event, Cause::Lock),
+            Some(Call::System(Syscall::Poll | Syscall::Transfer | Syscall::Child)) => {
+                (Grade::Event, Cause::Ipc)
+            }
+            Some(Call::System(Syscall::Sleep)) => (Grade::Event, Cause::Sleep),
+            Some(Call::System(Syscall::Ioctl)) if by_process == Cause::Ipc => (Grade::WakeUp, Cause::Binder),
+            _ => (Grade::WakeUp, by_process),
         };
-        let is_gc = waker.starts_with("HeapTaskDaemon");
-        self.hop_or(at, wake, if is_gc { Cause::Gc } else { cause }, Subject::None)
+        self.hop_or(at, wake, Wait::leaf(grade, cause, Subject::None))
     }
 
-    /// A wait that another thread ended, or, where an interrupt did, the cause without one.
-    fn hop_or<'m>(&'m self, at: &WaitAt<'m>, wake: &Wake, cause: Cause, subject: Subject<'m>) -> Wait<'m> {
+    /// An interruptible wait that an interrupt ended.
+    fn ended_by_device<'m>(&'m self, wake: &Wake, call: Option<Call>, is_idle: bool) -> Wait<'m> {
+        let by_wake_up = |cause, subject| Wait::leaf(Grade::WakeUp, cause, subject);
+        let is_timer = |source| match source {
+            Some(source) => source == InterruptSource::Timer,
+            // A device's interrupt would have been recorded.
+            None => self.has_interrupts,
+        };
+        match (self.device(wake), call) {
+            (_, Some(Call::System(Syscall::Sleep))) => Wait::leaf(Grade::Event, Cause::Sleep, Subject::None),
+            (Some(InterruptSource::Disk(name)), _) => by_wake_up(Cause::Disk, Subject::Text(name)),
+            (Some(InterruptSource::Network(name)), _) => by_wake_up(Cause::Ipc, Subject::Text(name)),
+            (_, Some(Call::System(Syscall::Sync))) => Wait::leaf(Grade::Event, Cause::Disk, Subject::None),
+            (_, Some(Call::System(Syscall::Transfer))) => {
+                by_wake_up(Cause::Ipc, Subject::Fixed("a device or the network"))
+            }
+            _ if is_idle => Wait::leaf(Grade::Inferred, Cause::Idle, Subject::None),
+            (source, Some(Call::System(Syscall::Futex))) if is_timer(source) || source.is_none() => {
+                Wait::leaf(Grade::Event, Cause::Sleep, Subject::Fixed("the time-out of a wait for a lock"))
+            }
+            (source, Some(Call::System(Syscall::Poll))) if is_timer(source) || source.is_none() => {
+                by_wake_up(Cause::Sleep, Subject::Fixed("the time-out of a wait for a message"))
+            }
+            (source, _) if is_timer(source) => by_wake_up(Cause::Sleep, Subject::Fixed("a timer")),
+            _ => Wait::leaf(Grade::Inferred, Cause::Sleep, Subject::Fixed("a timer or a device")),
+        }
+    }
+
+    /// A wait that another thread ended is explained by its time; one that an interrupt ended stays as it is.
+    fn hop_or<'m>(&'m self, at: &WaitAt<'m>, wake: &Wake, wait: Wait<'m>) -> Wait<'m> {
         let is_thread = !self.is_device(wake) && wake.waker != at.tid;
-        Wait { cause, subject, follow: is_thread.then_some(wake.waker) }
+        Wait { follow: is_thread.then_some(wake.waker), ..wait }
     }
 
     /// The cause that the innermost marker around the wait tells, and the marker's name.
@@ -160,16 +250,19 @@ impl Model {
 
     /// Whether a wake-up came from an interrupt: then the waker is a bystander.
     pub(super) fn is_device(&self, wake: &Wake) -> bool {
-        !wake.waker.is_thread() || wake.from_interrupt || self.device(wake).is_some()
+        !wake.waker.is_thread() || wake.is_from_interrupt() || self.device(wake).is_some()
     }
 
-    /// The device whose interrupt was served on the waker's CPU.
+    /// The device whose interrupt was served on the waker's CPU. A hard interrupt inside of a soft one that
+    /// is recorded is not that one.
     fn device(&self, wake: &Wake) -> Option<InterruptSource<'_>> {
         let cpu = self.cpus.get(&wake.cpu)?;
         let from = wake.ts.saturating_sub(1);
         let open =
             cpu.interrupts_within(from, wake.ts + 1).find(|irq| irq.start <= wake.ts && irq.end > wake.ts)?;
-        Some(InterruptSource::from_name(self.names.text(open.name)))
+        let name = self.names.text(open.name);
+        let is_within = wake.context == WakeContext::HardInterrupt && is_soft_interrupt(name);
+        (!is_within).then(|| InterruptSource::from_name(name))
     }
 
     /// The file whose pages the thread brought in shortly before or in the wait.
@@ -221,7 +314,12 @@ enum InterruptSource<'m> {
     Timer,
     Disk(&'m str),
     Network(&'m str),
-    Other,
+    Other(&'m str),
+}
+
+/// Whether an interrupt of this name is a soft one.
+fn is_soft_interrupt(name: &str) -> bool {
+    name.starts_with("softirq")
 }
 
 impl<'m> InterruptSource<'m> {
@@ -235,29 +333,38 @@ impl<'m> InterruptSource<'m> {
         } else if has(&["net_rx", "net_tx", "eth", "wlan", "wifi"]) {
             InterruptSource::Network(name)
         } else {
-            InterruptSource::Other
+            InterruptSource::Other(name)
         }
     }
 }
 
 /// A call that a thread has begun, and whose end it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pending {
+enum Call {
     Binder,
-    Syscall(Syscall),
+    System(Syscall),
 }
 
-/// The call that the thread had begun before the wait, and had not ended.
-fn pending_call(at: &WaitAt<'_>) -> Option<Pending> {
-    for mark in at.thread.marks_before(at.start).take(MARKS_BEFORE) {
+/// The call that the thread had begun before it waited from `start` on, and had not ended. Where the ends of
+/// calls are not recorded, it has begun since the thread came to run.
+pub(super) fn pending_call(
+    thread: &ThreadHistory,
+    start: Timestamp,
+    has_call_ends: bool,
+) -> Option<MarkKind> {
+    let wait = thread.change_at(start);
+    let ran = wait.and_then(|wait| thread.changes.get(wait.checked_sub(1)?)).map(|ran| ran.since);
+    for mark in thread.marks_before(start).take(MARKS_BEFORE) {
         match mark.kind {
-            MarkKind::SyscallEnter(call) => return Some(Pending::Syscall(call)),
+            MarkKind::SyscallEnter(..) => {
+                let is_open = has_call_ends || ran.is_none_or(|ran| mark.ts >= ran);
+                return is_open.then_some(mark.kind);
+            }
             MarkKind::SyscallExit => return None,
             MarkKind::BinderCall => {
                 // Since the call the thread must not have run again.
-                let ran = at.thread.change_at(mark.ts).map(|at| at + 1);
-                let waits = at.thread.change_at(at.start);
-                return (ran.is_some() && ran == waits).then_some(Pending::Binder);
+                let ran = thread.change_at(mark.ts).map(|at| at + 1);
+                return (ran.is_some() && ran == wait).then_some(mark.kind);
             }
             _ => {}
         }
@@ -398,11 +505,6 @@ pub(super) fn is_kernel_worker(name: &str) -> bool {
         rest.starts_with(|c: char| c.is_ascii_digit())
     };
     words.iter().any(|word| name.starts_with(word)) || numbered.into_iter().any(is_numbered)
-}
-
-/// Whether a thread of this name records the trace.
-pub(super) fn is_tracer(name: &str) -> bool {
-    matches!(name, "tracebridge" | "traced" | "traced_probes" | "atrace" | "trace-cmd" | "perfetto")
 }
 
 /// Begins of names of markers in which a thread runs, and the cause of its time.

@@ -4,104 +4,34 @@
 //! that thread did meanwhile, clipped to the wait, through any number of threads. So each nanosecond of a
 //! span belongs to exactly one cause.
 
-use rustc_hash::FxHashMap;
-
 use super::cause::{Cause, Hop, PathId, Paths, SubjectId};
 use super::code_tree::{CodeNode, CodeTree, NodeId};
-use super::model::{CpuChange, Model, SchedState, ThreadHistory};
-use super::own_frame::{OwnFrame, own_frames};
+use super::cpu_history::CpuChange;
+use super::grade::Grade;
+use super::model::{Model, SchedState, StateChange, ThreadHistory};
+use super::own_frame::own_frames;
 use super::slices::Slice;
-use super::waits::{Subject, WaitAt, is_kernel_worker, is_tracer, running_marker, waiting_marker};
+use super::split::{OwnWait, ShareKey, Split};
+use super::waits::{Subject, WaitAt, is_kernel_worker, running_marker, waiting_marker};
 
 use crate::clock::Timestamp;
 use crate::ids::{Cpu, Tid};
 
 /// How many threads a path may lead over. What lies further is unexplained.
 const MAX_HOPS: usize = 32;
-/// A thread that is ready while its CPU idles for longer than this, ns, may not run: its group is
-/// throttled. A CPU takes much less time to leave its idle state.
-const THROTTLED_NS: u64 = 2_000_000;
+/// A CPU that idles for longer than this, ns, while a thread is ready for it does not just leave its idle
+/// state.
+const LONG_IDLE_NS: u64 = 2_000_000;
 /// Subjects of what recording takes.
 const SWITCHES: &str = "recorded context switches";
 const MARKERS: &str = "markers";
 /// A shorter time, ns, in which another CPU idles says nothing: the scheduler looks less often for one.
 const PLACEMENT_NS: u64 = 500_000;
-/// The most intervals that are kept of one cause.
-const MAX_INTERVALS: usize = 1000;
-
-/// The time that belongs to one cause.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Share {
-    pub ns: u64,
-    /// How often: parts that follow each other count once.
-    pub count: u64,
-    /// The first of them.
-    pub intervals: Vec<(Timestamp, Timestamp)>,
-    /// Samples that tell the subject.
-    pub samples: u64,
-    /// By the number of a segment of the span, the time in it, ns: 2n is the time before the n-th wait of the
-    /// span's own thread that leads to another thread, 2n+1 the time in this wait.
-    pub by_segment: Vec<(u32, u64)>,
-    last_end: Timestamp,
-}
-
-/// The cause that a [`Share`] belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct ShareKey {
-    pub path: PathId,
-    /// The app's code that ran.
-    pub own: Option<OwnFrame>,
-    pub subject: SubjectId,
-}
-
-/// A wait of the span's own thread that leads to another thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OwnWait {
-    pub tid: Tid,
-    pub from: Timestamp,
-    pub to: Timestamp,
-    /// The thread that ended it.
-    pub waker: Tid,
-}
-
-/// The causes of one span, or of several.
-#[derive(Debug, Default)]
-pub(super) struct Split {
-    pub paths: Paths,
-    pub shares: FxHashMap<ShareKey, Share>,
-    /// In the order of time.
-    pub waits: Vec<OwnWait>,
-}
-
-impl Split {
-    fn add(&mut self, key: ShareKey, segment: u32, start: Timestamp, end: Timestamp) {
-        let share = self.shares.entry(key).or_default();
-        share.ns += end - start;
-        match share.by_segment.last_mut() {
-            Some((last, ns)) if *last == segment => *ns += end - start,
-            _ => share.by_segment.push((segment, end - start)),
-        }
-        if share.count > 0 && share.last_end == start {
-            if let Some(last) = share.intervals.last_mut().filter(|last| last.1 == start) {
-                last.1 = end;
-            }
-        } else {
-            share.count += 1;
-            if share.intervals.len() < MAX_INTERVALS {
-                share.intervals.push((start, end));
-            }
-        }
-        share.last_end = end;
-    }
-}
-
 /// A stretch in which a thread was ready and did not run.
 #[derive(Debug, Clone, Copy)]
 struct Ready {
     since: Timestamp,
     until: Timestamp,
-    /// The CPU that the thread had before.
-    left_cpu: Cpu,
     /// The CPU that it gets.
     next_cpu: Cpu,
 }
@@ -116,6 +46,15 @@ struct ThreadStretch {
     hops: usize,
     /// The number of the wait of the span's own thread in which the part lies.
     wait: Option<u32>,
+    /// How the way to here is known.
+    grade: Grade,
+}
+
+impl ThreadStretch {
+    /// The same, where what comes next is known no better than this.
+    fn graded(self, grade: Grade) -> ThreadStretch {
+        ThreadStretch { grade: self.grade.max(grade), ..self }
+    }
 }
 
 /// The use of a stretch of a thread's time.
@@ -210,7 +149,9 @@ impl<'m> CauseWalk<'m> {
 
     /// Splits the time of a thread from `from` to `to`.
     pub fn explain(&mut self, tid: Tid, from: Timestamp, to: Timestamp) {
-        self.todo.push(ThreadStretch { tid, from, to, path: Paths::EMPTY, hops: 0, wait: None });
+        let path = Paths::EMPTY;
+        let grade = Grade::Event;
+        self.todo.push(ThreadStretch { tid, from, to, path, hops: 0, wait: None, grade });
         while let Some(part) = self.todo.pop() {
             self.explain_part(part);
         }
@@ -238,47 +179,64 @@ impl<'m> CauseWalk<'m> {
             return;
         };
         self.before_first_change(part, thread);
-        let start = thread.change_at(from).unwrap_or(0);
-        for (at, change) in thread.changes.iter().enumerate().skip(start) {
-            if change.since >= to {
-                break;
+        let mut at = thread.change_at(from).unwrap_or(0);
+        while let Some(change) = thread.changes.get(at).filter(|change| change.since < to) {
+            at = self.explain_change(part, thread, at, *change) + 1;
+        }
+    }
+
+    /// Splits the part of a thread's time that begins with a change of its state. Returns the number of the
+    /// last change that the part holds.
+    fn explain_change(
+        &mut self,
+        part: ThreadStretch,
+        thread: &'m ThreadHistory,
+        at: usize,
+        change: StateChange,
+    ) -> usize {
+        let (_, last_ts) = self.model.extent;
+        let begin = change.since.max(part.from);
+        let mut last = at;
+        let ends = |last: usize| {
+            let next = thread.changes.get(last + 1);
+            (next, next.map_or(part.to, |next| next.since.min(part.to)))
+        };
+        let (next, end) = ends(at);
+        match change.state {
+            _ if begin >= end => {}
+            SchedState::Running => {
+                // The switch away from the thread is recorded at the end of its time.
+                let is_recorded = next.is_some_and(|next| next.since == end);
+                let cost = if is_recorded { self.model.costs().switch_ns } else { 0 };
+                let recording = end - cost.min(end - begin);
+                self.running(RunAt { part, thread, cpu: change.cpu() }, begin, recording);
+                let part = part.graded(Grade::Inferred);
+                self.leaf(part, Cause::Tracing, SubjectId::Text(SWITCHES), recording, end);
             }
-            let begin = change.since.max(from);
-            let next = thread.changes.get(at + 1);
-            let end = next.map_or(to, |next| next.since.min(to));
-            if begin >= end {
-                continue;
+            SchedState::Runnable | SchedState::Preempted => {
+                let running = next.filter(|next| next.state == SchedState::Running);
+                let ready = Ready {
+                    since: change.since,
+                    until: next.map_or(last_ts, |next| next.since),
+                    next_cpu: running.map_or(change.cpu(), |next| next.cpu()),
+                };
+                self.runnable(part, ready, begin, end);
             }
-            match change.state {
-                SchedState::Running => {
-                    // The switch away from the thread is recorded at the end of its time.
-                    let is_recorded = next.is_some_and(|next| next.since == end);
-                    let cost = if is_recorded { self.model.costs().switch_ns } else { 0 };
-                    let recording = end - cost.min(end - begin);
-                    self.running(RunAt { part, thread, cpu: change.cpu() }, begin, recording);
-                    self.leaf(part, Cause::Tracing, SubjectId::Text(SWITCHES), recording, end);
+            state => {
+                let mut grade = Grade::Event;
+                if state == SchedState::Interruptible {
+                    (last, grade) = self.model.end_of_wait(thread, at, part.to).into();
                 }
-                SchedState::Runnable | SchedState::Preempted => {
-                    let running = next.filter(|next| next.state == SchedState::Running);
-                    let ready = Ready {
-                        since: change.since,
-                        until: next.map_or(last, |next| next.since),
-                        left_cpu: change.cpu(),
-                        next_cpu: running.map_or(change.cpu(), |next| next.cpu()),
-                    };
-                    self.runnable(part, ready, begin, end);
-                }
-                _ => {
-                    let wake = next.and_then(|next| thread.wake(next));
-                    self.waiting(
-                        part,
-                        &WaitAt { tid, thread, start: change.since, change, wake },
-                        begin,
-                        end,
-                    );
-                }
+                let (next, end) = ends(last);
+                let wake = next.and_then(|next| thread.wake(next));
+                let is_own = part.hops == 0;
+                let change = &thread.changes[last];
+                let at =
+                    WaitAt { tid: part.tid, thread, start: thread.changes[at].since, change, wake, is_own };
+                self.waiting(part.graded(grade), &at, begin, end);
             }
         }
+        last
     }
 
     /// The time of a thread before its first event: it did not exist yet, or waited.
@@ -289,10 +247,15 @@ impl<'m> CauseWalk<'m> {
             Some(wake) if !self.model.is_device(&wake) => {
                 let cause =
                     if wake.is_new { Cause::Start } else { self.model.woken_by(wake.waker, part.tid) };
+                let grade = if wake.is_new { Grade::Event } else { Grade::WakeUp };
                 let hop = Hop { cause, tid: part.tid, about: SubjectId::None };
-                self.follow(part, hop, wake.waker, part.from, end);
+                self.follow(part.graded(grade), hop, wake.waker, part.from, end);
             }
-            Some(_) => self.leaf(part, Cause::Idle, SubjectId::None, part.from, end),
+            Some(_) => {
+                let part = part.graded(Grade::Inferred);
+                let cause = if part.hops == 0 { Cause::Idle } else { Cause::Sleep };
+                self.leaf(part, cause, SubjectId::None, part.from, end);
+            }
             None if self.new_thread == Some(part.tid) => {
                 let why = SubjectId::Text("whoever started it was not recorded");
                 self.leaf(part, Cause::Start, why, part.from, end);
@@ -330,11 +293,12 @@ impl<'m> CauseWalk<'m> {
             self.split.waits.push(OwnWait { tid: part.tid, from, to, waker });
         }
         let wait = part.wait.or(Some(next));
-        self.todo.push(ThreadStretch { tid: waker, from, to, path, hops: part.hops + 1, wait });
+        self.todo.push(ThreadStretch { tid: waker, from, to, path, hops: part.hops + 1, wait, ..part });
     }
 
     fn waiting(&mut self, part: ThreadStretch, at: &WaitAt<'m>, from: Timestamp, to: Timestamp) {
         let wait = self.model.wait(at);
+        let part = part.graded(wait.grade);
         match wait.follow {
             Some(waker) => {
                 let about = self.subject(wait.subject);
@@ -363,48 +327,41 @@ impl<'m> CauseWalk<'m> {
     /// The thread was ready from `from` to `to`, which lies within `ready`, and did not run.
     fn runnable(&mut self, part: ThreadStretch, ready: Ready, from: Timestamp, to: Timestamp) {
         let model = self.model;
-        let barred = self.barred_until(part.tid, ready).clamp(from, to);
-        self.leaf(part, Cause::Throttled, SubjectId::None, from, barred);
-        let from = barred;
+        let mut at = from;
+        let barred = model.quotas.barred(part.tid, ready.since, ready.until, |tid| model.process(tid));
+        for (begin, end) in barred {
+            let begin = begin.clamp(at, to);
+            let end = end.clamp(at, to);
+            self.queued(part, ready, at, begin);
+            self.leaf(part.graded(Grade::Inferred), Cause::Throttled, SubjectId::None, begin, end);
+            at = end;
+        }
+        self.queued(part, ready, at, to);
+    }
+
+    /// The thread was ready from `from` to `to`, might run, and did not.
+    fn queued(&mut self, part: ThreadStretch, ready: Ready, from: Timestamp, to: Timestamp) {
+        let model = self.model;
         let Some(cpu) = model.cpus.get(&ready.next_cpu) else {
             return self.leaf(part, Cause::Runnable, SubjectId::None, from, to);
         };
         cpu.parts(from, to, |begin, end, change| match change {
             Some(change) if change.tid == Tid::IDLE => {
-                self.leaf(part, Cause::Runnable, SubjectId::IdleCpu, begin, end);
+                let is_long = end - begin >= LONG_IDLE_NS;
+                let subject =
+                    if is_long { SubjectId::LongIdleCpu(ready.next_cpu) } else { SubjectId::IdleCpu };
+                self.leaf(part, Cause::Runnable, subject, begin, end);
+            }
+            Some(change) if change.tid == Tid::UNKNOWN => {
+                self.leaf(part, Cause::NotRecorded, SubjectId::Text("switches are missing"), begin, end);
             }
             Some(CpuChange { tid, prio, .. }) => {
-                let is_tracer = is_tracer(&model.tasks.thread_name(*tid));
-                let cause = if is_tracer { Cause::Tracing } else { Cause::Runnable };
+                let cause = if model.is_recorder(*tid) { Cause::Tracing } else { Cause::Runnable };
                 let idle_cpu = self.idle_cpu_for(part.tid, ready.next_cpu, begin, end);
                 self.leaf(part, cause, SubjectId::Ran { tid: *tid, prio: *prio, idle_cpu }, begin, end);
             }
             None => self.leaf(part, Cause::Runnable, SubjectId::None, begin, end),
         });
-    }
-
-    /// Up to when the thread might not run, because its group had used up its share of CPU time; the
-    /// clock's begin where it might run all the time.
-    ///
-    /// Either the counts of the thread's group say so, or its CPU idles: then the thread has been kept from
-    /// running since it is ready, also while others ran. Where it was ready on one CPU and ran on another
-    /// one, it may have queued on the first: both have to idle.
-    fn barred_until(&self, tid: Tid, ready: Ready) -> Timestamp {
-        let model = self.model;
-        let Ready { since, until, left_cpu, next_cpu } = ready;
-        if model.quotas.bars(tid, since, until.since(since), |tid| model.process(tid)) {
-            return until;
-        }
-        let mut barred = Timestamp::MIN;
-        let Some(cpu) = model.cpus.get(&next_cpu) else { return Timestamp::MIN };
-        cpu.parts(since, until, |begin, end, change| {
-            let is_idle = change.is_some_and(|change| change.tid == Tid::IDLE) && end - begin >= THROTTLED_NS;
-            let other = model.cpus.get(&left_cpu).filter(|_| left_cpu != next_cpu);
-            if is_idle && other.is_none_or(|other| other.idle_ns(begin, end) == end - begin) {
-                barred = end;
-            }
-        });
-        barred
     }
 
     /// A CPU other than `cpu` that was idle from `from` to `to` though the thread was ready and may use it.
@@ -447,7 +404,7 @@ impl<'m> CauseWalk<'m> {
         if is_kernel_worker(&model.tasks.thread_name(part.tid)) {
             return self.leaf(part, Cause::Kernel, SubjectId::Thread(part.tid), from, to);
         }
-        if is_tracer(&model.tasks.thread_name(part.tid)) {
+        if model.is_recorder(part.tid) {
             return self.leaf(part, Cause::Tracing, SubjectId::Thread(part.tid), from, to);
         }
         thread.reclaims.parts(from, to, |begin, end, reclaim| match reclaim {
@@ -463,7 +420,8 @@ impl<'m> CauseWalk<'m> {
         thread.slices.stacks(from, to, |begin, end, open| {
             // A slice begins or ends with a marker, which the thread wrote just before.
             let cost = if end < to { marker_ns.min(end - begin) } else { 0 };
-            self.leaf(part, Cause::Tracing, SubjectId::Text(MARKERS), end - cost, end);
+            let inferred = part.graded(Grade::Inferred);
+            self.leaf(inferred, Cause::Tracing, SubjectId::Text(MARKERS), end - cost, end);
             let end = end - cost;
             let found =
                 open.iter().rev().map(|slice| (slice.name, running_marker(model.names.text(slice.name))));
@@ -568,16 +526,23 @@ impl<'m> CauseWalk<'m> {
             return;
         }
         let segment = part.wait.map_or(2 * self.split.waits.len() as u32, |wait| 2 * wait + 1);
-        let (cause, subject) = match what {
-            Leaf::Code(node) => return self.code.add(node, from, to, segment),
-            Leaf::Cause(cause, subject) => (cause, subject),
+        let path = match what {
+            Leaf::Code(node) => {
+                self.code.add(node, from, to, segment);
+                self.code.nodes[node.index()].path
+            }
+            Leaf::Cause(cause, subject) => {
+                if let Some(stretches) = &mut self.stretches {
+                    let stretch = Stretch { start: from, end: to, cause, subject, follow: None };
+                    return push_stretch(stretches, stretch);
+                }
+                let hop = Hop { cause, tid: part.tid, about: SubjectId::None };
+                let path = self.split.paths.longer(part.path, hop);
+                self.split.add(ShareKey { path, own: None, subject }, segment, from, to);
+                path
+            }
         };
-        if let Some(stretches) = &mut self.stretches {
-            return push_stretch(stretches, Stretch { start: from, end: to, cause, subject, follow: None });
-        }
-        let hop = Hop { cause, tid: part.tid, about: SubjectId::None };
-        let path = self.split.paths.longer(part.path, hop);
-        self.split.add(ShareKey { path, own: None, subject }, segment, from, to);
+        self.split.grades.entry(path).or_default().add(part.grade, to - from);
     }
 }
 

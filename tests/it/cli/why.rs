@@ -32,12 +32,14 @@ fn causes_are_printed_largest_first_with_a_line_for_what_is_unexplained() {
     let printed = why(dir.path(), "x.txt --slice load").exited(0).stdout;
     let expected = "\
 load on main (100): 50.0 ms
-     40.0 ms   80 %  waited for a lock or a result of \"worker\", which slept, as the program had asked: a timer or a device
+your code 16 % · your other threads 84 % · the kernel 1 % · not recorded 0 %
+     40.0 ms   80 %? waited for a lock or a result of \"worker\", which slept, as the program had asked: a timer or a device
      7.80 ms   16 %  ran its own code in load
-     1.90 ms    4 %  waited for a lock or a result of \"worker\", which ran its own code (2 times)
-      200 µs    0 %  was ready, but others ran on its CPU: the CPU left its idle state
-      100 µs    0 %  waited for a lock or a result of \"worker\", which was ready, but others ran on its CPU: the CPU left its idle state
+     1.90 ms    4 %~ waited for a lock or a result of \"worker\", which ran its own code (2 times)
+      200 µs    0 %  was ready, and did not run: the CPU left its idle state
+      100 µs    0 %~ waited for a lock or a result of \"worker\", which was ready, and did not run: the CPU left its idle state
         0 ns    0 %  unexplained
+(~ told by the wake-up that ended the wait; ? inferred: no event says so)
 without the first cause 10.0 ms, without the second 46.2 ms (3.80 ms is won: \"worker\" ran beside it, and ended 42.0 ms later), without the third 48.1 ms
 note: no interrupts were recorded: record the category irq to tell timers from devices
 note: no CPU frequencies were recorded: record the category freq to see slow clocks
@@ -134,7 +136,7 @@ fn a_difference_adds_up_over_causes() {
     let text = why(dir.path(), "new.txt --slice load --against x.txt").exited(0).stdout;
     assert!(
         text.starts_with(
-            "60.0 ms now (1 span), 50.0 ms before (1 span): +10.0 ms\n    +10.0 ms  running: main (load)"
+            "60.0 ms now (1 span), 50.0 ms before (1 span): +10.0 ms\nyour code +10.0 ms\n    +10.0 ms  running: main (load)"
         ),
         "{text}"
     );

@@ -96,7 +96,7 @@ class PathFinder {
         const begin = Math.max(start[i], from);
         const stop = Math.min(end[i], to);
         this.leaf(node, NOT_RECORDED, thread, from, begin, "");
-        const name = this.trace.strings[cause[i]];
+        const name = this.causeAt(this.trace.strings[cause[i]], depth, thread, follow[i] - 1);
         if (!follow[i])
           this.leaf(node, name, thread, begin, stop, subject[i] ? this.trace.strings[subject[i] - 1] : "");
         else if (depth >= MAX_HOPS) this.leaf(node, "unexplained", thread, begin, stop, "a longer chain of threads");
@@ -112,6 +112,14 @@ class PathFinder {
       }
     }
     this.leaf(node, NOT_RECORDED, thread, from, to, columns ? "" : "scheduling of the thread");
+  }
+
+  /** A main thread is idle in a span of its own alone: where another thread waits for it, it waits or sleeps. */
+  private causeAt(cause: string, depth: number, thread: number, follow: number): string {
+    if (depth === 0 || cause !== "idle") return cause;
+    if (follow < 0) return "sleep";
+    const { threads } = this.trace;
+    return threads[thread].process === threads[follow].process ? "lock" : "ipc";
   }
 
   private leaf(node: number, cause: string, thread: number, from: number, to: number, subject: string): void {

@@ -25,6 +25,9 @@ pub struct MachineFacts {
     /// The time that recording takes; `None` where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_cost: Option<EventCost>,
+    /// The recorder's own process. Older recorders did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorder: Option<Pid>,
 }
 
 /// The speed of one CPU.

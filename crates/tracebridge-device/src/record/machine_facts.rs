@@ -19,7 +19,8 @@ const MAX_FILES: usize = 1500;
 
 /// Reads the facts that are known before the recording starts.
 pub(super) fn begin() -> MachineFacts {
-    MachineFacts { cpus: cpu_speeds(), quotas: quotas(), ..MachineFacts::default() }
+    let recorder = Pid::try_from(i64::from(std::process::id())).ok();
+    MachineFacts { cpus: cpu_speeds(), quotas: quotas(), recorder, ..MachineFacts::default() }
 }
 
 /// Completes the facts of [`begin`] at the end of the recording. `threads` are the threads of programs,
