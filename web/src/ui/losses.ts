@@ -32,7 +32,8 @@ export function missing(trace: Trace): string[] {
   const others = (report.losses ?? []).filter(({ kind }) => kind !== "cpu_events");
   sentences.push(...others.map(({ text }) => `Lost: ${text}.`));
   const periods = trace.tracks.reduce((sum, { kind, count }) => sum + (kind === "losses" ? count : 0), 0);
-  if (lost + gaps + others.length === 0 && periods > 0) sentences.push(`Events are missing in ${counted(periods, "period")}.`);
+  if (lost + gaps + others.length === 0 && periods > 0)
+    sentences.push(`Events are missing in ${counted(periods, "period")}.`);
   const damage = damageOf(trace.index);
   if (damage.length === 1) sentences.push(`Damaged data: ${damage[0]}`);
   if (damage.length > 1) sentences.push(`${counted(damage.length, "damaged place")}; the first: ${damage[0]}`);
