@@ -20,7 +20,10 @@ pub use crate::export::trace_tables::LargeTables;
 pub use add::{AddRequest, AddedEvent, add};
 pub use catalog::{ListedTrace, list};
 pub use check::check;
-pub use dataset_dir::{is_dataset, table_files};
+pub use dataset_dir::is_dataset;
+#[cfg(feature = "mcp")]
+pub use dataset_dir::table_files;
+#[cfg(feature = "mcp")]
 pub use error::DatasetError;
 pub use groups::pairs_of;
 pub use rewrite::{KeptTag, remove};

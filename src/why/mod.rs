@@ -51,4 +51,5 @@ pub(crate) use self::model::Model;
 pub(crate) use self::sentences::{lines, lines_of_several, summed_lines, thread_lines};
 pub(crate) use self::shown_frames::ShownFrames;
 pub(crate) use self::spans::{NothingAsked, Question};
+#[cfg(feature = "mcp")]
 pub(crate) use self::totals::TableQuestion;
