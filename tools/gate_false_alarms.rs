@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tracebridge::formats::Losses;
 use tracebridge::internals::gate::{
     Condition, GateOutcome, GateSide, MeasureKind, RunTimes, Selection, judge,
 };
@@ -24,6 +25,7 @@ fn side(title: &str, times: Vec<u64>) -> GateSide {
         launch_type: None,
         measured: BTreeSet::from([MeasureKind::Launch]),
         times: BTreeMap::from([((MeasureKind::Launch, String::new()), ns as i64)]),
+        losses: Losses::default(),
         is_lossy: false,
     };
     GateSide { title: title.to_owned(), runs: times.into_iter().enumerate().map(run).collect() }
