@@ -36,7 +36,7 @@ const DOCUMENTS: &[(&str, MakeSchema)] = &[
 /// The comparisons that commands print.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "the variants are read by the derive alone")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "the variants are read by the derive alone")]
 enum ComparisonDocument<'a> {
     /// `report --against`.
     Report(report::ComparisonReport<'a>),
@@ -47,7 +47,7 @@ enum ComparisonDocument<'a> {
 /// The lines of `adb … --json`.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "the variants are read by the derive alone")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "the variants are read by the derive alone")]
 enum AdbDocument<'a> {
     /// A command on a device.
     Command(DeviceLine<'a>),

@@ -445,7 +445,7 @@ mod tests {
         thread::scope(|scope| {
             for _ in 0..6 {
                 scope.spawn(|| {
-                    assert_eq!(pages.get(KeptPart { from_ns: None, to_ns: Some(1) }, make).unwrap(), b"page")
+                    assert_eq!(pages.get(KeptPart { from_ns: None, to_ns: Some(1) }, make).unwrap(), b"page");
                 });
             }
         });

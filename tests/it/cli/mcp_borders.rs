@@ -249,7 +249,7 @@ fn keys_and_texts_leave_without_hidden_characters() {
         (&format!("tool{}", hidden.concat()), json!({})),
         ("info", json!({ (format!("key{}", hidden.concat())): 1 })),
     ] {
-        let answer = format!("{}", session.call(tool, arguments).map_or_else(Value::from, |answer| answer));
+        let answer = format!("{}", session.call(tool, arguments).unwrap_or_else(Value::from));
         assert!(!hidden.iter().any(|hidden| answer.contains(hidden)), "{tool}: {answer}");
     }
 }

@@ -126,7 +126,7 @@ fn recursive(code: &str) -> Vec<&str> {
         }
         reached.contains(*start)
     };
-    calls.keys().copied().filter(|name| reaches_itself(&name)).collect()
+    calls.keys().copied().filter(|name| reaches_itself(name)).collect()
 }
 
 #[test]
