@@ -5,6 +5,7 @@
 
 use super::cause::Cause;
 use super::grade::Grade;
+use super::lock_marker::LockMarker;
 use super::model::{
     BlockedReason, MARKS_BEFORE, MarkKind, Model, SchedState, StateChange, Syscall, ThreadHistory, Wake,
     WakeContext,
@@ -240,12 +241,16 @@ impl Model {
         Wait { follow: is_thread.then_some(wake.waker), ..wait }
     }
 
-    /// The cause that the innermost marker around the wait tells, and the marker's name.
+    /// The cause that the innermost marker around the wait tells, and the marker's name. Around the marker of a
+    /// monitor's own lock ART writes the one that names the methods.
     fn marked_wait<'m>(&'m self, at: &WaitAt<'m>) -> Option<(Cause, &'m str)> {
         let innermost = at.thread.slices.innermost(at.start)?;
         let around = at.thread.slices.outwards(innermost).take(3);
-        let names = around.map(|slice| self.names.text(slice.name));
-        names.into_iter().find_map(|name| waiting_marker(name).map(|cause| (cause, name)))
+        let mut names = around.map(|slice| self.names.text(slice.name));
+        let (cause, name) = names.find_map(|name| waiting_marker(name).map(|cause| (cause, name)))?;
+        let outer =
+            (cause == Cause::Lock).then(|| names.find(|name| LockMarker::parse(name).is_some())).flatten();
+        Some((cause, outer.unwrap_or(name)))
     }
 
     /// Whether a wake-up came from an interrupt: then the waker is a bystander.

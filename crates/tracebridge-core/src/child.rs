@@ -73,9 +73,11 @@ mod tests {
         let mut cat = command("cat", kind);
         let status = cat.arg("/proc/self/status").stdout(Stdio::piped()).output().unwrap();
         let text = String::from_utf8(status.stdout).unwrap();
+        // The C library keeps 32 and 33 for itself, and gives nobody a way to reset them.
+        let reserved: u64 = 0b11 << 31;
         let mask = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-            u64::from_str_radix(line.trim(), 16).unwrap()
+            u64::from_str_radix(line.trim(), 16).unwrap() & !reserved
         };
         (mask("SigBlk:"), mask("SigIgn:"))
     }

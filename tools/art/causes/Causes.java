@@ -214,7 +214,7 @@ public final class Causes {
     /** The path of the reason, and texts that an explanation should name. */
     private static String truth(String name) {
         switch (name) {
-            case "monitor": return "[\"lock\", \"running\"], \"named\": [\"holder\", \"Causes.burn(int)(Causes.java:\"]";
+            case "monitor": return "[\"lock\", \"running\"], \"named\": [\"holder\", \"Causes.burn\", \"Causes.java\"]";
             case "pool_queue": return "[\"lock\", \"running\"], \"named\": [\"pool-1-thread-1\", \"task 0\"]";
             case "stopped": return "[\"lock\", \"running\"], \"named\": [\"dumper\", \"DumpHeap\"]";
             case "own_collection": return "[\"gc\"], \"named\": [\"Explicit concurrent copying GC\"]";
