@@ -105,7 +105,7 @@ fn files_that_a_command_opens_by_itself_are_below_the_directories_too() {
     // The data file of a key file, files that a manifest names, and files of a directory.
     fs::write(root.join("k.key"), "*version\n3\nclock=wall\n*threads\n1\tmain\n*methods\n*end\n").unwrap();
     symlink("../secret.txt", root.join("k.data")).unwrap();
-    let manifest = r#"{"perfetto_manifest":{"files":[{"path":"../../secret.txt"}]}}"#;
+    let manifest = r#"{"perfetto_manifest":{"version":1,"files":[{"path":"../../secret.txt"}]}}"#;
     fs::write(root.join("listed/perfetto_manifest.json"), manifest).unwrap();
     symlink("../../secret.txt", root.join("runs/r.txt")).unwrap();
     let mut session = Session::start(&root, &[]);
