@@ -27,7 +27,7 @@ mod profile_options;
 mod progress_bar;
 mod report;
 #[cfg(all(test, target_os = "linux"))]
-mod schemas;
+mod schema_tests;
 mod terminal;
 mod usage_error;
 mod version;

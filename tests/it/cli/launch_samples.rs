@@ -14,7 +14,8 @@ use super::adb_launch::{FIFTEEN, Phone, TEN, calls, events, install, launch, wri
 /// event types that follow it and is else 4000; samples switches of `cpu-clock` and `task-clock` alone;
 /// refuses an app that is neither debuggable nor profileable, as the real one does without root; samples
 /// until SIGTERM, and then writes its file.
-const SIMPLEPERF: &str = r#"if [ "$*" = "list --show-features" ]; then
+const SIMPLEPERF: &str = r#"trap 'stop=1' INT TERM
+if [ "$*" = "list --show-features" ]; then
     echo trace-offcpu
     exit
 fi
@@ -42,8 +43,8 @@ if [ -e HERE/release ]; then
     echo "simpleperf E environment.cpp:1] Package com.app doesn't exist or isn't debuggable/profileable." >&2
     exit 1
 fi
-trap 'cp HERE/samples "$out"; exit' INT TERM
-while :; do sleep 0.02; done"#;
+while [ -z "$stop" ]; do sleep 0.02; done
+cp HERE/samples "$out""#;
 
 /// Gives a phone `simpleperf`, whose samples are of a thread that the recording does not know.
 fn has_simpleperf(here: &Path) {
