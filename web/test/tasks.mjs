@@ -203,6 +203,16 @@ function longestWait(look, cause) {
           longest = { ns, thread, from: causes.start[i] };
       });
     }
+    // Where no cause names a marker of the runtime, the markers themselves are listed.
+    for (const track of cause === "lock" && !longest ? trace.tracks : []) {
+      if (track.kind !== "slices" || !track.spans) continue;
+      const { start, end } = track.spans;
+      start.forEach((from, i) => {
+        const ns = end[i] - from;
+        if (trace.spanName(track, i).includes("contention") && (!longest || ns > longest.ns))
+          longest = { ns, thread: track.thread, from };
+      });
+    }
     return longest;
   }, cause);
 }

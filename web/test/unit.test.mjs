@@ -369,7 +369,8 @@ function tracedCauses(threads, slices = []) {
     label: Uint32Array.from(slices, ([, , name]) => id(name)),
   };
   tracks.push({ id: 9, thread: 0, kind: "slices", role: "atrace", count: slices.length, spans });
-  return { strings, tracks, spanName: (track, item) => strings[track.spans.label[item]] };
+  const lives = threads.map(() => ({ process: null }));
+  return { strings, tracks, threads: lives, spanName: (track, item) => strings[track.spans.label[item]] };
 }
 
 const told = ({ causes }) =>

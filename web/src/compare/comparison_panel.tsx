@@ -88,7 +88,7 @@ export function ComparisonPanel({
   const most = useMemo(() => rows.reduce((most, row) => Math.max(most, Math.abs(row.delta_ns)), 1), [rows]);
 
   const isNarrow = useMedia("(max-width: 1000px)");
-  const isWanted = ({ id }: GridColumn) => !isNarrow || id !== "bar";
+  const isWanted = ({ id }: GridColumn) => !isNarrow || (id !== "bar" && id !== "calls");
 
   const show = (row: ComparisonRow, role: "old" | "new") => {
     setChosen(row);
