@@ -398,14 +398,14 @@ test("the critical path follows waits over threads, and its causes add up", () =
   const path = page.criticalPath(trace, [{ thread: 0, from: 5, to: 100 }]);
   assert.deepEqual(told(path), [
     ["lock 0 > disk 1", 30, 1],
-    ["running 0", 25, 2],
     ["lock 0 > running 1", 20, 2],
     ["not_recorded 0", 20, 1],
+    ["running 0", 15, 3],
+    ["running 0", 10, 1],
   ]);
-  assert.deepEqual(path.causes[1].subjects, [
-    { name: "load", ns: 15 },
-    { name: "inner", ns: 10 },
-  ]);
+  // Slices are code of the app: each is a line of its own.
+  assert.deepEqual(path.causes[3].subjects, [{ name: "load", ns: 15 }]);
+  assert.deepEqual(path.causes[4].subjects, [{ name: "inner", ns: 10 }]);
   assert.deepEqual(path.causes[0].subjects, [{ name: "base.apk", ns: 30 }]);
   assert.equal(path.ns, 95);
   let at = 5;
