@@ -70,6 +70,9 @@ const COLUMNS: GridColumn[] = [
   },
 ];
 
+/** The width of the verdict in a narrow window, pixels: its end is cut, and the whole shows on hover. */
+const NARROW_VERDICT = 150;
+
 export function ComparisonPanel({
   store,
   traces,
@@ -159,7 +162,9 @@ export function ComparisonPanel({
       </div>
       <Grid
         label={`Comparison of ${part}`}
-        columns={COLUMNS.filter(isWanted)}
+        columns={COLUMNS.filter(isWanted).map((column) =>
+          isNarrow && column.id === "p" ? { ...column, width: NARROW_VERDICT } : column,
+        )}
         count={rows.length}
         sort={sort}
         onSort={onSort}
