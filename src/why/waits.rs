@@ -241,8 +241,8 @@ impl Model {
         Wait { follow: is_thread.then_some(wake.waker), ..wait }
     }
 
-    /// The cause that the innermost marker around the wait tells, and the marker's name. Around the marker of a
-    /// monitor's own lock ART writes the one that names the methods.
+    /// The cause that the innermost marker around the wait tells, and the marker's name. Around the marker
+    /// of a monitor's own lock ART writes the one that names the methods.
     fn marked_wait<'m>(&'m self, at: &WaitAt<'m>) -> Option<(Cause, &'m str)> {
         let innermost = at.thread.slices.innermost(at.start)?;
         let around = at.thread.slices.outwards(innermost).take(3);

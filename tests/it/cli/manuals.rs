@@ -58,7 +58,7 @@ fn man_and_the_shells_load_what_the_build_writes() {
         for locale in ["C", "C.UTF-8"] {
             let Some(text) = load_in(locale, "man", &["--warnings", "-l"], &page) else { continue };
             assert!(text.contains("OPTIONS") && !text.contains("warning:"), "{name} in {locale}: {text}");
-            // The help of the program itself begins with three commands, which its page leaves to the other pages.
+            // The help of the program itself begins with commands that its page leaves to the other pages.
             for example in examples(help).into_iter().filter(|_| !words.is_empty()) {
                 assert!(text.contains(&example), "{name} in {locale}: not as it is: {example}: {text}");
                 count += 1;
