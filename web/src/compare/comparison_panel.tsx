@@ -70,9 +70,6 @@ const COLUMNS: GridColumn[] = [
   },
 ];
 
-/** The width of the verdict in a narrow window, pixels: its end is cut, and the whole shows on hover. */
-const NARROW_VERDICT = 150;
-
 export function ComparisonPanel({
   store,
   traces,
@@ -91,7 +88,7 @@ export function ComparisonPanel({
   const most = useMemo(() => rows.reduce((most, row) => Math.max(most, Math.abs(row.delta_ns)), 1), [rows]);
 
   const isNarrow = useMedia("(max-width: 1000px)");
-  const isWanted = ({ id }: GridColumn) => !isNarrow || (id !== "bar" && id !== "calls");
+  const isWanted = ({ id }: GridColumn) => !isNarrow || !["bar", "calls", "percent"].includes(id);
 
   const show = (row: ComparisonRow, role: "old" | "new") => {
     setChosen(row);
@@ -162,9 +159,7 @@ export function ComparisonPanel({
       </div>
       <Grid
         label={`Comparison of ${part}`}
-        columns={COLUMNS.filter(isWanted).map((column) =>
-          isNarrow && column.id === "p" ? { ...column, width: NARROW_VERDICT } : column,
-        )}
+        columns={COLUMNS.filter(isWanted)}
         count={rows.length}
         sort={sort}
         onSort={onSort}
