@@ -355,19 +355,23 @@ pub(crate) fn unpacking_reader<'a>(
     from.by_ref().take(MAGIC_BYTES).read_to_end(&mut magic)?;
     let encoding = Encoding::from_first_bytes(&magic);
     let whole = io::Cursor::new(magic).chain(from);
-    match encoding {
-        None => Ok(Box::new(whole)),
-        Some(Encoding::Packed(packing, _)) => budget.reader(Some(packing), io::BufReader::new(whole)),
-        Some(Encoding::Utf16(order)) => {
-            // The start shows what the file is. Each of its characters has two bytes or more.
-            let mut start = Vec::new();
-            whole.take(2 * DETECTION_BYTES as u64).read_to_end(&mut start)?;
-            let mut text = Vec::new();
-            match Utf16Reader::new(&start, order).read_to_end(&mut text) {
-                Err(error) if text.is_empty() => Err(error),
-                _ => Ok(Box::new(io::Cursor::new(text))),
-            }
-        }
+    let packing = match encoding {
+        Some(Encoding::Utf16(order)) => return start_of_text(whole, order),
+        Some(Encoding::Packed(packing, _)) => Some(packing),
+        None => None,
+    };
+    budget.reader(packing, io::BufReader::new(whole))
+}
+
+/// The start of a text in UTF-16, which shows what the file is, as UTF-8.
+fn start_of_text<'a>(from: impl Read, order: UnitOrder) -> io::Result<Box<dyn Read + 'a>> {
+    let mut start = Vec::new();
+    // Each of its characters has two bytes or more.
+    from.take(2 * DETECTION_BYTES as u64).read_to_end(&mut start)?;
+    let mut text = Vec::new();
+    match Utf16Reader::new(&start, order).read_to_end(&mut text) {
+        Err(error) if text.is_empty() => Err(error),
+        _ => Ok(Box::new(io::Cursor::new(text))),
     }
 }
 
@@ -574,6 +578,19 @@ mod tests {
             let input = Input::open(f.path()).unwrap();
             assert_eq!(&input[..], text);
             assert_eq!((input.packed, input.size), (Some(how), packed.len() as u64));
+        }
+    }
+
+    #[test]
+    fn what_is_read_of_a_member_counts_whether_it_is_packed_or_not() {
+        let text = [b'x'; 100];
+        let read = |content: &[u8], limit| {
+            let budget = UnpackLimit::new(Some(limit)).budget(0);
+            unpacking_reader(content, &budget).unwrap().read_to_end(&mut Vec::new())
+        };
+        for content in [&text[..], &gzip(&text)] {
+            assert_eq!(read(content, 100).unwrap(), text.len());
+            assert!(is_over_limit(&read(content, 99).unwrap_err()));
         }
     }
 
