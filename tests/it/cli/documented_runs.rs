@@ -4,7 +4,6 @@
 //! in a test are listed here with the reason.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
@@ -235,10 +234,9 @@ impl Fixture {
         }
         fs::write(phone.join("x.dat"), "of the device").unwrap();
         fs::write(phone.join("own.apk"), "an app").unwrap();
-        let mut zip = zip::ZipWriter::new(fs::File::create(files.join("bugreport.zip")).unwrap());
-        zip.start_file("FS/data/app.trace", zip::write::SimpleFileOptions::default()).unwrap();
-        zip.write_all(&fs::read(files.join("app.trace")).unwrap()).unwrap();
-        zip.finish().unwrap();
+        let trace = fs::read(files.join("app.trace")).unwrap();
+        fs::write(files.join("bugreport.zip"), support::files::zip(&[("FS/data/app.trace", &trace)]))
+            .unwrap();
         let query = format!("#!/bin/sh\nexec '{}/scripts/query' \"$@\"\n", project_dir().display());
         write_program(&files.join("scripts/query"), query);
         for abi in [abi(), "armeabi-v7a"] {

@@ -206,10 +206,7 @@ fn the_events_of_a_file_in_an_archive_are_not_held_however_many_they_are() {
         let _ =
             writeln!(text, " a-1 [000] .... {}.{:06}: tracing_mark_write: I|1|x", n / 1000, n % 1000 * 1000);
     }
-    let mut zip = zip::ZipWriter::new(File::create(dir.join("x.zip")).unwrap());
-    zip.start_file("x.txt", zip::write::SimpleFileOptions::default()).unwrap();
-    zip.write_all(text.as_bytes()).unwrap();
-    zip.finish().unwrap();
+    fs::write(dir.join("x.zip"), support::files::zip(&[("x.txt", text.as_bytes())])).unwrap();
     let mut gzip = GzEncoder::new(File::create(dir.join("x.tar.gz")).unwrap(), Compression::fast());
     gzip.write_all(&tar("x.txt", text.as_bytes())).unwrap();
     gzip.finish().unwrap();

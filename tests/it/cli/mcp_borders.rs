@@ -2,7 +2,6 @@
 //! call or the server, and calls at once are bounded.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
@@ -10,22 +9,12 @@ use std::time::Duration;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use serde_json::{Value, json};
+use support::files::zip;
 use support::{holds_within, run_in, tempdir, tracebridge, until, write_program};
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
 
 use super::adb::{Desk, golden_capture};
 use super::gate::write_launch;
 use super::mcp::Session;
-
-fn write_zip(path: &Path, files: &[(&str, &[u8])]) {
-    let mut zip = ZipWriter::new(fs::File::create(path).unwrap());
-    for (name, bytes) in files {
-        zip.start_file(*name, SimpleFileOptions::default()).unwrap();
-        zip.write_all(bytes).unwrap();
-    }
-    zip.finish().unwrap();
-}
 
 /// A call of each tool that reads files, about this file.
 fn calls(file: &str) -> Vec<(&'static str, Value)> {
@@ -54,7 +43,7 @@ fn no_path_of_any_tool_leads_out_or_tells_what_is_there() {
     write_launch(&root.join("a.txt"), 400_000, "inflate");
     write_launch(&out.join("secret.txt"), 400_000, "the secret");
     let secret = fs::read(out.join("secret.txt")).unwrap();
-    write_zip(&out.join("secret.zip"), &[("a/x.txt", &secret)]);
+    fs::write(out.join("secret.zip"), zip(&[("a/x.txt", &secret)])).unwrap();
     symlink("../out", root.join("link")).unwrap();
     symlink(out.join("secret.zip"), root.join("linked.zip")).unwrap();
     symlink(out.join("none.zip"), root.join("unlinked.zip")).unwrap();

@@ -2,7 +2,6 @@
 //! through the merge. The writers of the tests follow the description of the bytes and share nothing with the
 //! reader.
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -232,15 +231,11 @@ fn long_running_files(files: &Files) -> Vec<(PathBuf, &'static str)> {
     let trace = sample();
     let stream = |stream| art_always_on::to_bytes(&trace, stream);
     let dump = anr_dump(4_660, &stream(Stream::Anr));
-    let mut zip = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
-    for (name, text) in [
-        ("FS/data/anr/anr_2026-11-22-15-00-00-000", dump.clone()),
-        ("bugreport-x.txt", format!("========\n== dumpstate: 2026-11-22\n{dump}")),
-    ] {
-        zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
-        zip.write_all(text.as_bytes()).unwrap();
-    }
-    let zip = zip.finish().unwrap().into_inner();
+    let report = format!("========\n== dumpstate: 2026-11-22\n{dump}");
+    let zip = support::files::zip(&[
+        ("FS/data/anr/anr_2026-11-22-15-00-00-000", dump.as_bytes()),
+        ("bugreport-x.txt", report.as_bytes()),
+    ]);
     vec![
         (files.write("ns.trace", &stream(Stream::Nanos)), "CPU's counter"),
         (files.write("calibrated.trace", &stream(Stream::Calibrated)), "2^23 ticks"),

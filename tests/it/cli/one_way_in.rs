@@ -2,15 +2,12 @@
 //! manifest, bug reports, copies. Parts of a file that a command leaves out are named.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 
 use serde_json::Value;
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
 
 use support::art_always_on::{self, Stream, anr_dump};
-use support::files::gzip;
+use support::files::{gzip, zip};
 use support::scenario::{Era, Scenario};
 use support::{TempDir, run_line};
 
@@ -52,16 +49,6 @@ fn sample() -> TempDir {
     write("old.key", &made.trace[..records_at]);
     write("old.data", &made.trace[records_at..]);
     dir
-}
-
-/// Writes a zip with these files.
-fn write_zip(path: &Path, files: &[(&str, &[u8])]) {
-    let mut zip = ZipWriter::new(fs::File::create(path).unwrap());
-    for (name, bytes) in files {
-        zip.start_file(*name, SimpleFileOptions::default()).unwrap();
-        zip.write_all(bytes).unwrap();
-    }
-    zip.finish().unwrap();
 }
 
 /// The number of traces in the dataset `name` after these files have been added.
@@ -164,7 +151,7 @@ fn the_members_of_an_archive_may_be_compressed() {
         ("a.trace.gz", &gzip(&methods)),
         ("readme.txt", b"nothing\n"),
     ];
-    write_zip(&dir.join("y.zip"), &files);
+    fs::write(dir.join("y.zip"), zip(&files)).unwrap();
     assert_eq!(merged(dir, "merge", "y.zip"), ["y.zip/a.dat.zst", "y.zip/a.trace.gz"]);
     assert_eq!(profiled(dir, "y.zip"), profiled(dir, "app.trace"));
     assert_eq!(stdout(dir, "info --json y.zip").lines().count(), 3);
@@ -177,14 +164,12 @@ fn traces_beside_the_dumps_of_a_bug_report_are_named_by_the_commands_that_leave_
     let art = Scenario { threads: 2, length: 100_000_000, ..Scenario::new(51, Era::ArtMono) }.make().art;
     let dump = anr_dump(77, &art_always_on::to_bytes(&art, Stream::Anr));
     let recording = fs::read(dir.join("app.dat")).unwrap();
-    write_zip(
-        &dir.join("bug.zip"),
-        &[
-            ("FS/data/anr/anr_1.gz", &gzip(dump.as_bytes())),
-            ("FS/data/system.dat", &recording),
-            ("version.txt", b"1.0\n"),
-        ],
-    );
+    let report = zip(&[
+        ("FS/data/anr/anr_1.gz", &gzip(dump.as_bytes())),
+        ("FS/data/system.dat", &recording),
+        ("version.txt", b"1.0\n"),
+    ]);
+    fs::write(dir.join("bug.zip"), report).unwrap();
     let inside = ["bug.zip (pid 77, com.example.app, 2026-11-22 15:00:00)"];
     assert_eq!(merged(dir, "merge", "bug.zip"), inside);
     assert_eq!(profiled(dir, "bug.zip").len(), 1);
@@ -244,7 +229,7 @@ fn the_manifest_of_an_archive_places_its_files_and_names_their_machines() {
     let [a, b, c, other] = ["a", "b", "c", "other"].map(slice_at_2_ms);
     let files =
         [("m.json", manifest), ("a.json", &a), ("b.json", &b), ("c.json", &c), ("other.json", &other)];
-    write_zip(&dir.join("x.zip"), &files.map(|(name, text)| (name, text.as_bytes())));
+    fs::write(dir.join("x.zip"), zip(&files.map(|(name, text)| (name, text.as_bytes())))).unwrap();
     let told = support::run_in(dir, &["convert", "--json", "x.zip", "-o", "x.csv"]).exited(0).json();
     let mut slices = begins(dir, "x.csv");
     slices.sort();
@@ -262,13 +247,13 @@ fn several_traces_of_an_archive_without_a_manifest_are_one_timeline() {
     let dir = support::tempdir();
     let dir = dir.path();
     let [a, b] = ["a", "b"].map(slice_at_2_ms);
-    write_zip(&dir.join("x.zip"), &[("b.json", b.as_bytes()), ("a.json", a.as_bytes())]);
+    fs::write(dir.join("x.zip"), zip(&[("b.json", b.as_bytes()), ("a.json", a.as_bytes())])).unwrap();
     support::run_in(dir, &["convert", "x.zip", "-o", "x.csv"]).exited(0);
     assert_eq!(begins(dir, "x.csv").len(), 2);
     let said = support::run_in(dir, &["convert", "x.zip//a.json", "-o", "a.csv"]).exited(0).said();
     assert_eq!(begins(dir, "a.csv").len(), 1, "{said}");
     let text = "# tracer: nop\n# entries-in-buffer/entries-written: 1/1\n a-1 [000] 1.5: print: I|1|x\n";
     let utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    write_zip(&dir.join("y.zip"), &[("readme.md", b"hello"), ("a.txt", &utf16)]);
+    fs::write(dir.join("y.zip"), zip(&[("readme.md", b"hello"), ("a.txt", &utf16)])).unwrap();
     support::run_in(dir, &["convert", "y.zip", "-o", "y.csv"]).exited(0);
 }

@@ -399,13 +399,10 @@ fn what_the_tests_of_perfettos_importer_open_is_opened_and_holds_nothing_of_ours
     let text = "#           TASK-PID    CPU#  ||||    TIMESTAMP  FUNCTION\n app-1 [000] d...1.000001: tracing_mark_write: B|1|a\n \
         app-1 [000] ....  1.000002: tracing_mark_write: E\n";
     let json = r#"{"ph":"X","pid":"browser","tid":"main","ts":"1.5","dur":2.25,"name":"a"}"#;
-    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    zip.start_file("deep/trace", zip::write::SimpleFileOptions::default()).unwrap();
-    std::io::Write::write_all(&mut zip, SLICE).unwrap();
     let files: [(&str, Vec<u8>); 9] = [
         ("plain.pftrace", SLICE.to_vec()),
         ("empty-first.pftrace", [b"\x0a\0\x0a\0", SLICE].concat()),
-        ("one.zip", zip.finish().unwrap().into_inner()),
+        ("one.zip", support::files::zip(&[("deep/trace", SLICE)])),
         ("packed.pftrace.gz", support::files::gzip(SLICE)),
         ("feed.json", format!("\n     [{json}]").into_bytes()),
         ("blanks.json", format!("     {{\"traceEvents\":[{json},]}}").into_bytes()),

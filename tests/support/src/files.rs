@@ -1,7 +1,7 @@
 //! Files of the tests, and a file system that is soon full.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -35,6 +35,16 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packer.write_all(bytes).expect("memory takes it");
     packer.finish().expect("memory takes it")
+}
+
+/// A zip archive of files with these paths.
+pub fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+    for (path, bytes) in files {
+        zip.start_file(*path, zip::write::SimpleFileOptions::default()).expect("memory takes it");
+        zip.write_all(bytes).expect("memory takes it");
+    }
+    zip.finish().expect("memory takes it").into_inner()
 }
 
 /// The names in a directory, in order.
