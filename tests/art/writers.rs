@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use support::{Command, has_program, skip, tempdir, tracebridge};
+use support::{Command, has_program, rounds, skip, tempdir, tracebridge};
 
 use crate::runtime::{Kind, WRITERS, runtime};
 
-/// Seeds of the programs for each writer, which differ in what they do, in how often and in how many threads:
-/// two, or as many as TRACEBRIDGE_ART_PROGRAMS says.
+/// Seeds of the programs for each writer, which differ in what they do, in how often and in how many threads.
 fn seeds() -> Vec<u64> {
-    let count = std::env::var("TRACEBRIDGE_ART_PROGRAMS").map_or(2, |count| count.parse().unwrap());
-    (0..count).map(|number| 1 + number * 6).collect()
+    (0..rounds(2, 20)).map(|number| 1 + number * 6).collect()
 }
 
 #[test]
